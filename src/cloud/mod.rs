@@ -17,6 +17,7 @@ pub mod capabilities;
 pub mod error;
 pub mod lenient;
 pub mod runpod;
+pub mod vast;
 
 use std::fmt;
 use std::path::PathBuf;
