@@ -18,6 +18,7 @@ pub mod error;
 pub mod lenient;
 pub mod runpod;
 pub mod vast;
+pub mod verda;
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,0 +1,7 @@
+//! The account against canned answers.
+
+mod create;
+mod delete;
+mod looks;
+mod offers;
+mod tokens;
