@@ -36,3 +36,4 @@
 pub mod cloud;
 pub mod http;
 pub mod model;
+pub mod plan;
