@@ -37,3 +37,4 @@ pub mod cloud;
 pub mod http;
 pub mod model;
 pub mod plan;
+pub mod state;
