@@ -37,4 +37,5 @@ pub mod cloud;
 pub mod http;
 pub mod model;
 pub mod plan;
+pub mod ssh;
 pub mod state;
