@@ -33,6 +33,7 @@
 //! The binary is the interface. This crate is a library only so that tests and benchmarks can reach it; its Rust interface
 //! promises nothing.
 
+pub mod accounts;
 pub mod cloud;
 pub mod http;
 pub mod model;

@@ -1,0 +1,59 @@
+//! Why accounts cannot be used. None of these texts holds a secret.
+
+use std::path::PathBuf;
+
+use crate::model::account::{AccountFilter, AccountId, CloudKind};
+use crate::state::DirError;
+
+/// Why accounts cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountsError {
+    /// A base URL that is not taken. It is not shown: it may hold a password.
+    #[error("the endpoint in {place} {why}")]
+    Endpoint {
+        /// Where it was given.
+        place: String,
+        /// What is wrong, as it stands after "the endpoint".
+        why: &'static str,
+    },
+    /// Credentials of one place would go to an endpoint of another.
+    #[error(
+        "the credentials of {account} come from {credentials}, but the endpoint {endpoint} comes from {given}; another \
+         endpoint gets only credentials from the same place as itself"
+    )]
+    Elsewhere {
+        /// The account.
+        account: AccountId,
+        /// Where the credentials are.
+        credentials: String,
+        /// The endpoint.
+        endpoint: String,
+        /// Where the endpoint was given.
+        given: String,
+    },
+    /// A setting of a cloud has a value that the cloud does not know.
+    #[error("{place}: {what}")]
+    Setting {
+        /// Where it was given.
+        place: String,
+        /// What it must be.
+        what: &'static str,
+    },
+    /// The key for identity marks cannot be had.
+    #[error(transparent)]
+    Dir(#[from] DirError),
+    /// The key for identity marks cannot be read or made.
+    #[error("the identity key `{}` {why}", path.display())]
+    IdentityKey {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, as it stands after the file's name.
+        why: String,
+    },
+    /// A cloud that this version does not have.
+    #[error("this version of gpuprov does not have {} yet", .0.title())]
+    NotYet(CloudKind),
+    /// No such account is connected.
+    #[error("no account `{0}` is connected")]
+    NotConnected(AccountFilter),
+}
