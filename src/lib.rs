@@ -38,5 +38,6 @@ pub mod cloud;
 pub mod http;
 pub mod model;
 pub mod plan;
+pub mod provision;
 pub mod ssh;
 pub mod state;
