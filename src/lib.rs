@@ -39,5 +39,7 @@ pub mod http;
 pub mod model;
 pub mod plan;
 pub mod provision;
+#[cfg(feature = "sandbox")]
+pub mod sandbox;
 pub mod ssh;
 pub mod state;
