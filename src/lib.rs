@@ -34,6 +34,7 @@
 //! promises nothing.
 
 pub mod accounts;
+pub mod cli;
 pub mod cloud;
 pub mod http;
 pub mod model;
