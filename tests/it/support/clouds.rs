@@ -1,0 +1,33 @@
+//! Accounts at clouds other than RunPod, whose only account every world begins with.
+
+use super::World;
+
+impl World {
+    /// Takes the account at RunPod away.
+    pub fn without_runpod(&mut self) {
+        self.unset("RUNPOD_API_KEY");
+        self.unset("GPUPROV_RUNPOD_ENDPOINT");
+    }
+
+    /// Adds the first account at Vast.
+    pub fn with_vast(&mut self) {
+        self.set("GPUPROV_VAST_ENDPOINT", self.sandbox.vast().endpoint());
+        self.set("VAST_API_KEY", self.sandbox.vast().key().to_owned());
+    }
+
+    /// Adds the first account at Verda, whose machines' sshd is not always at port 22 here: that goes into the config file.
+    pub fn with_verda(&mut self) {
+        let verda = self.sandbox.verda();
+        let (endpoint, port) = (verda.endpoint(), verda.ssh_port());
+        let (id, secret) = (verda.client_id().to_owned(), verda.client_secret().to_owned());
+        self.config(&format!("[verda]\nssh_port = {port}\n"));
+        self.set("GPUPROV_VERDA_ENDPOINT", endpoint);
+        self.set("VERDA_CLIENT_ID", id);
+        self.set("VERDA_CLIENT_SECRET", secret);
+    }
+
+    /// Everything that must be in no output and in no file.
+    pub fn secrets(&self) -> [&str; 3] {
+        [self.sandbox.runpod_key(), self.sandbox.vast().key(), self.sandbox.verda().client_secret()]
+    }
+}

@@ -1,0 +1,174 @@
+//! The main line over https, under an authority of the tests; and what is said, and not sent, when the certificate is no good.
+
+use std::sync::Arc;
+
+use gpuprov::sandbox::Options;
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+
+use crate::support::World;
+
+/// A certificate authority.
+struct Authority {
+    pem: String,
+    issuer: Issuer<'static, KeyPair>,
+}
+
+impl Authority {
+    fn new(name: &str) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap();
+        Authority { pem: certificate.pem(), issuer: Issuer::new(params, key) }
+    }
+
+    /// A server's side for `name` that speaks only `protocol`.
+    fn server(
+        &self,
+        name: &str,
+        protocol: &str,
+        change: impl FnOnce(&mut CertificateParams),
+    ) -> Arc<ServerConfig> {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        change(&mut params);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate.der().clone()], private)
+            .unwrap();
+        config.alpn_protocols = vec![protocol.as_bytes().to_vec()];
+        Arc::new(config)
+    }
+}
+
+/// A world that trusts `trusted` alone and whose RunPod shows what `server` says.
+async fn world(trusted: &Authority, server: Arc<ServerConfig>) -> World {
+    let mut world = World::with(|options: &mut Options| options.tls = Some(server)).await;
+    world.write("ca.pem", &trusted.pem);
+    world.set("SSL_CERT_FILE", world.home().join("ca.pem"));
+    assert!(world.sandbox.runpod_endpoint().starts_with("https://127.0.0.1:"));
+    world
+}
+
+async fn main_line(world: &World) {
+    let (code, offers) = world.json("offers --gpus RTX4090:1").await;
+    assert_eq!((code, &offers["offers"][0]["sandbox"]), (0, &true.into()), "{offers}");
+    world.provision("dev").await;
+    let smi = world.run("ssh dev -- nvidia-smi -L").await;
+    assert!(smi.code == 0 && smi.stdout.contains("RTX 4090"), "{smi:?}");
+    let (code, list) = world.json("ls").await;
+    assert_eq!((code, &list["machines"][0]["state"]), (0, &"running".into()), "{list}");
+    let removed = world.run("rm dev --yes").await;
+    assert_eq!((removed.code, removed.stdout.as_str()), (0, "dev\n"), "{removed:?}");
+    assert_eq!(world.creates(), 1);
+    world.assert_empty();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_line_over_http_1() {
+    let authority = Authority::new("one");
+    let mut world = world(&authority, authority.server("127.0.0.1", "http/1.1", |_| {})).await;
+    main_line(&world).await;
+    // A name for loopback is as good as a number, and the certificate is looked at all the same.
+    let named = world.sandbox.runpod_endpoint().replace("127.0.0.1", "localhost");
+    world.set("GPUPROV_RUNPOD_ENDPOINT", named);
+    let ran = world.run("offers --gpus RTX4090:1").await;
+    assert!(ran.code == 1 && ran.stderr.contains("its certificate is not for the name localhost"), "{ran:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_line_over_http_2() {
+    let authority = Authority::new("one");
+    main_line(&world(&authority, authority.server("127.0.0.1", "h2", |_| {})).await).await;
+}
+
+/// Every command says what is wrong and ends with 1 (`rm` with 6: nothing is proven), and the cloud never hears of it.
+async fn refused(world: &World, why: &str) {
+    for words in ["offers --gpus RTX4090:1", "provision --gpus RTX4090:1 --name dev", "ls", "ls --all"] {
+        let (code, document) = world.json(words).await;
+        let message = document["error"]["message"].as_str().unwrap_or_default();
+        assert!(code == 1 && message.contains(why), "{words}: {code} {document}");
+        assert!(message.contains("127.0.0.1"), "{words}: {message}");
+    }
+    let (code, document) = world.json("rm dev --yes").await;
+    assert!(code == 6 && document["failed"][0]["message"].as_str().unwrap().contains(why), "{document}");
+    assert_eq!(world.json("ls --local").await.1["machines"], serde_json::json!([]));
+    assert_eq!(world.sandbox.requests().len(), 0);
+    world.assert_empty();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_authority_is_not_trusted() {
+    let (authority, other) = (Authority::new("one"), Authority::new("other"));
+    let world = world(&other, authority.server("127.0.0.1", "http/1.1", |_| {})).await;
+    refused(&world, "an authority that this computer does not trust").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_authority_that_only_has_the_right_name_is_not_trusted() {
+    let (authority, imposter) = (Authority::new("one"), Authority::new("one"));
+    let world = world(&authority, imposter.server("127.0.0.1", "h2", |_| {})).await;
+    refused(&world, "not signed by the authority that it names").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_for_another_name_is_not_taken() {
+    let authority = Authority::new("one");
+    let world = world(&authority, authority.server("api.runpod.io", "http/1.1", |_| {})).await;
+    refused(&world, "its certificate is not for the name 127.0.0.1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_outside_its_time_is_not_taken() {
+    let authority = Authority::new("one");
+    let expired = authority.server("127.0.0.1", "h2", |params| {
+        params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2020, 2, 1);
+    });
+    refused(&world(&authority, expired).await, "its certificate has expired").await;
+    let early =
+        authority.server("127.0.0.1", "h2", |params| params.not_before = rcgen::date_time_ymd(2200, 1, 1));
+    refused(&world(&authority, early).await, "its certificate is not valid yet").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_any_root_certificate_what_needs_none_works() {
+    let authority = Authority::new("one");
+    let mut secure = world(&authority, authority.server("127.0.0.1", "h2", |_| {})).await;
+    let mut plain = World::new().await;
+    plain.provision("dev").await;
+    for world in [&mut secure, &mut plain] {
+        world.write("none/empty.pem", "");
+        std::fs::create_dir_all(world.home().join("no-roots")).unwrap();
+        world.set("SSL_CERT_FILE", world.home().join("none/empty.pem"));
+        world.set("SSL_CERT_DIR", world.home().join("no-roots"));
+    }
+    assert!(plain.run("--version").await.stdout.starts_with("gpuprov "));
+    assert_eq!(plain.json("ls --local").await.1["machines"][0]["name"], "dev");
+    let smi = plain.run("ssh dev -- nvidia-smi -L").await;
+    assert!(smi.code == 0 && smi.stdout.contains("RTX 4090"), "{smi:?}");
+    let ran = plain.run("sandbox run -- gpuprov offers --gpus RTX4090:1").await;
+    assert!(ran.code == 0 && ran.stdout.contains("RTX4090"), "{ran:?}");
+    assert_eq!(plain.run("rm dev --yes").await.code, 0);
+    plain.assert_empty();
+
+    let (code, document) = secure.json("offers --gpus RTX4090:1").await;
+    let message = document["error"]["message"].as_str().unwrap();
+    assert!(code == 1 && message.contains("no root certificates"), "{document}");
+    let checks = secure.json("doctor").await.1["checks"].clone();
+    let certificates =
+        checks.as_array().unwrap().iter().find(|check| check["name"] == "certificates").unwrap();
+    assert!(
+        certificates["ok"] == false && certificates["fix"].as_str().unwrap().contains("ca-certificates"),
+        "{checks}"
+    );
+    assert_eq!(secure.sandbox.requests().len(), 0);
+}
