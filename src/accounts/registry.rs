@@ -200,10 +200,7 @@ impl Work<'_> {
         let tables = &self.look.config.runpod;
         for account in self.accounts_of(tables) {
             let Some((key, place)) = self.look.runpod_key(&account, &mut self.connected.warnings) else {
-                if account.name() != "default" {
-                    let table = self.look.table(account_table(&account));
-                    self.not_used(account, &table, "it has no `api_key`".to_owned());
-                }
+                self.lacks(account, "`api_key`");
                 continue;
             };
             let endpoint = self.endpoint(
@@ -221,6 +218,14 @@ impl Work<'_> {
             self.add(Arc::new(cloud), &place, key.hint(), &endpoint);
         }
         Ok(())
+    }
+
+    /// Notes that an account which the config file names has no credentials there; a `default` that nobody set up is no news.
+    fn lacks(&mut self, account: AccountId, what: &str) {
+        if account.name() != "default" {
+            let table = self.look.table(account_table(&account));
+            self.not_used(account, &table, format!("it has no {what}"));
+        }
     }
 
     fn runpod_settings(&self, account: &AccountId, key: Secret) -> Result<runpod::Settings, AccountsError> {
@@ -250,10 +255,7 @@ impl Work<'_> {
         for account in self.accounts_of(tables) {
             let found = self.look.verda_credentials(&account, &mut self.connected.warnings);
             let Some((credentials, place)) = found else {
-                if account.name() != "default" {
-                    let table = self.look.table(account_table(&account));
-                    self.not_used(account, &table, "it has no `client_id` and `client_secret`".to_owned());
-                }
+                self.lacks(account, "`client_id` and `client_secret`");
                 continue;
             };
             let endpoint = self.endpoint(
@@ -281,10 +283,7 @@ impl Work<'_> {
         let tables = &self.look.config.vast;
         for account in self.accounts_of(tables) {
             let Some((key, place)) = self.look.vast_key(&account, &mut self.connected.warnings) else {
-                if account.name() != "default" {
-                    let table = self.look.table(account_table(&account));
-                    self.not_used(account, &table, "it has no `api_key`".to_owned());
-                }
+                self.lacks(account, "`api_key`");
                 continue;
             };
             let endpoint = self.endpoint(
