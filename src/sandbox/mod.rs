@@ -6,6 +6,7 @@
 //!
 //! - `server.rs`, `plug.rs`, `line.rs`, `wire_faults.rs`: HTTP shared by the emulators, recording, and faults on the wire
 //! - `clock.rs`, `chance.rs`, `faults.rs`, `scripts.rs`, `ledger.rs`: time, luck, what goes wrong, what is remembered
+//! - `oidc.rs`: signed tokens, for service accounts and for federation
 //! - `control.rs`: the same from outside, as HTTP and JSON
 //! - `machine/`: the SSH machines
 //! - `runpod/`, `vast/`, `verda/`: the clouds; `catalog/` holds their rows as data
@@ -20,6 +21,7 @@ mod faults;
 mod ledger;
 mod line;
 mod machine;
+mod oidc;
 mod plug;
 mod runpod;
 mod scripts;
@@ -42,6 +44,7 @@ use tokio::task::JoinHandle;
 pub use clock::ClockMode;
 pub use faults::{Fault, FaultKind, Junk, Match, RetryAfter, When};
 pub use ledger::{LedgerEntry, Recorded};
+pub use oidc::OidcFlaw;
 pub use runpod::guesses::RunPodGuesses;
 pub use scripts::{LoginTrouble, Script};
 pub use seed::PodSeed;
