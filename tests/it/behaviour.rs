@@ -125,14 +125,14 @@ impl Set {
         (stage.change)(&mut options);
         let sandbox = Sandbox::start(options).await.unwrap();
         let variables = (stage.variables)(&sandbox);
-        let cloud = account(&home, &variables, sandbox.verda().ssh_port());
+        let cloud = account(&home, &variables, sandbox.vm_ssh_port());
         let wrong = variables
             .iter()
             .map(|(name, value)| {
                 (*name, if *name == stage.secret { "sandbox-wrong-secret".to_owned() } else { value.clone() })
             })
             .collect::<Vec<_>>();
-        let stranger = account(&home, &wrong, sandbox.verda().ssh_port());
+        let stranger = account(&home, &wrong, sandbox.vm_ssh_port());
         let want = Want::new(Kind::Gpus(vec![stage.gpus.parse().unwrap()]), 60);
         Set { sandbox, cloud, stranger, want, home }
     }
