@@ -184,6 +184,8 @@ fn account(home: &tempfile::TempDir, variables: &[(&'static str, String)], port:
         cloud_timeout: None,
         boot_timeout: None,
         only_environment: true,
+        named: &[],
+        recorded: &[],
         read_only: false,
     });
     Arc::clone(&connected.unwrap().accounts[0].cloud)
