@@ -29,7 +29,11 @@ mod offers;
 mod order;
 mod ports;
 mod recheck;
+#[cfg(test)]
+mod samples;
 mod states;
+#[cfg(test)]
+mod tests;
 mod watch;
 mod wire;
 

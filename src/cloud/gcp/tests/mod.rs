@@ -1,0 +1,7 @@
+mod bodies;
+mod create;
+mod delete;
+mod late;
+mod looks;
+mod ports;
+mod tokens;
