@@ -64,7 +64,8 @@ fn words_win_over_the_status() {
 fn only_what_was_asked_for_can_be_missing() {
     let tail = "/gpuprov-dev-00ff00";
     let missing = |status, reason: &str, message: &str| is_missing(&body(status, reason, message), tail);
-    let named = "The resource 'projects/lab-1/zones/us-central1-a/instances/gpuprov-dev-00ff00' was not found";
+    let named =
+        "The resource 'projects/lab-1/zones/us-central1-a/instances/gpuprov-dev-00ff00' was not found";
     assert!(missing(404, "notFound", named));
     assert!(missing(404, "notFound", "The resource 'hostkeys/' of type 'Guest Attribute' was not found."));
     assert!(!missing(404, "notFound", "The resource 'projects/lab-1' was not found"));
@@ -89,13 +90,18 @@ fn tokens_are_never_shown() {
 #[test]
 fn a_token_service_has_words_of_its_own() {
     let account = account();
-    let refuse = |status, body: &str| not_admitted(&answer(status, body), &asked(&account), "exchanging", "look at it");
+    let refuse = |status, body: &str| {
+        not_admitted(&answer(status, body), &asked(&account), "exchanging", "look at it")
+    };
     let error = refuse(400, r#"{"error": "invalid_grant", "error_description": "Invalid JWT Signature."}"#);
     assert_eq!((error.kind, error.message.as_str()), (ErrorKind::Auth, "exchanging: Invalid JWT Signature."));
     assert_eq!(error.hint.as_deref(), Some("look at it"));
     assert_eq!(refuse(500, r#"{"error": "internal_failure"}"#).kind, ErrorKind::Unavailable);
     for (status, body) in [(400, "<html>"), (503, "")] {
-        assert_eq!((refuse(status, body).kind, refuse(status, body).reached), (ErrorKind::Unavailable, Reached::No));
+        assert_eq!(
+            (refuse(status, body).kind, refuse(status, body).reached),
+            (ErrorKind::Unavailable, Reached::No)
+        );
     }
 }
 

@@ -316,7 +316,9 @@ pub(super) fn shop(asked: &Asked) -> Reply {
         ("POST", "/global/firewalls") | ("DELETE", _) => good(&operation("any", "RUNNING")),
         ("GET", "/aggregated/instances") => good(&aggregated("instances", &[])),
         ("GET", "/aggregated/disks") => good(&aggregated("disks", &[])),
-        ("GET", "/global/firewalls" | "/zones/us-central1-a/operations") => good(&json!({"kind": "compute#list"})),
+        ("GET", "/global/firewalls" | "/zones/us-central1-a/operations") => {
+            good(&json!({"kind": "compute#list"}))
+        }
         ("GET", _) => missing(path.trim_start_matches('/')),
         _ => problem(400, "invalid", "no such call"),
     }

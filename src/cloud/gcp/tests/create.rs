@@ -80,7 +80,9 @@ async fn on_demand_without_a_gpu_with_a_t4_and_on_hyperdisk() {
         body["scheduling"],
         json!({"provisioningModel": "STANDARD", "automaticRestart": true, "onHostMaintenance": "MIGRATE"})
     );
-    assert!(body["disks"][0]["initializeParams"]["sourceImage"].as_str().unwrap().contains("ubuntu-os-cloud"));
+    assert!(
+        body["disks"][0]["initializeParams"]["sourceImage"].as_str().unwrap().contains("ubuntu-os-cloud")
+    );
     assert!(body.get("guestAccelerators").is_none() && item(&body, "user-data").is_none());
 
     let (_, _, server) = create_of(&offer("n1-standard-8", Some("T4"), 2, false), vec![]).await;
@@ -132,8 +134,8 @@ async fn a_retired_family_and_a_larger_image() {
     })
     .await;
     cloud(&retired.base).create(&l4(), &spec(), &mark(), &Notebook::default()).await.unwrap();
-    let image = bodies(&retired, CREATE).remove(0)["disks"][0]["initializeParams"]["sourceImage"].clone();
-    assert!(image.as_str().unwrap().starts_with("projects/ubuntu-os-accelerator-images/"), "{image}");
+    let taken = bodies(&retired, CREATE).remove(0)["disks"][0]["initializeParams"]["sourceImage"].clone();
+    assert!(taken.as_str().unwrap().starts_with("projects/ubuntu-os-accelerator-images/"), "{taken}");
 
     let large = Canned::start(|asked, _| match asked.line.contains(DEEP) {
         true => good(&image("big", "80")),
@@ -153,18 +155,33 @@ async fn a_refusal_is_sorted_and_sent_once() {
         (problem(503, "insufficientCapacity", "no"), ErrorKind::NoCapacity),
         (problem(503, "backendError", exhausted), ErrorKind::NoCapacity),
         (
-            problem(403, "quotaExceeded", "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 1.0 in region us-central1."),
+            problem(
+                403,
+                "quotaExceeded",
+                "Quota 'NVIDIA_L4_GPUS' exceeded.  Limit: 1.0 in region us-central1.",
+            ),
             ErrorKind::Quota,
         ),
         (problem(400, "badRequest", "InstanceTaxonomies are not compatible"), ErrorKind::Rejected),
-        (problem(400, "invalid", "Requested disk size cannot be smaller than the image size"), ErrorKind::Rejected),
+        (
+            problem(400, "invalid", "Requested disk size cannot be smaller than the image size"),
+            ErrorKind::Rejected,
+        ),
         (problem(401, "authError", "Invalid Credentials"), ErrorKind::Auth),
         (
-            problem(403, "forbidden", "Required 'compute.instances.create' permission for 'projects/lab-1/..'"),
+            problem(
+                403,
+                "forbidden",
+                "Required 'compute.instances.create' permission for 'projects/lab-1/..'",
+            ),
             ErrorKind::Forbidden,
         ),
         (
-            problem(404, "notFound", "The resource 'projects/lab-1/zones/us-central1-a/machineTypes/g2' was not found"),
+            problem(
+                404,
+                "notFound",
+                "The resource 'projects/lab-1/zones/us-central1-a/machineTypes/g2' was not found",
+            ),
             ErrorKind::NoCapacity,
         ),
         (problem(412, "conditionNotMet", "Constraint constraints/compute.x violated"), ErrorKind::Forbidden),
@@ -184,13 +201,24 @@ async fn what_mends_it_is_said() {
     let off = "Compute Engine API has not been used in project 123 before or it is disabled.";
     let cases = [
         (problem(404, "notFound", network), "gcloud compute networks create default --project=lab-1"),
-        (problem(403, "accessNotConfigured", off), "gcloud services enable compute.googleapis.com --project=lab-1"),
         (
-            problem(412, "conditionNotMet", "Constraint constraints/compute.vmExternalIpAccess violated for project 1."),
+            problem(403, "accessNotConfigured", off),
+            "gcloud services enable compute.googleapis.com --project=lab-1",
+        ),
+        (
+            problem(
+                412,
+                "conditionNotMet",
+                "Constraint constraints/compute.vmExternalIpAccess violated for project 1.",
+            ),
             "public addresses",
         ),
         (
-            problem(412, "conditionNotMet", "Constraint constraints/compute.requireOsLogin violated for project 1."),
+            problem(
+                412,
+                "conditionNotMet",
+                "Constraint constraints/compute.requireOsLogin violated for project 1.",
+            ),
             "OS Login",
         ),
         (problem(403, "BILLING_DISABLED", "This API method requires billing"), "billing"),
@@ -237,7 +265,8 @@ async fn a_lost_answer_is_settled_by_name_and_by_the_same_request_id() {
 
 #[tokio::test]
 async fn what_refuses_the_repetition_says_nothing_about_the_first_try() {
-    let replies = vec![Reply::Close, problem(403, "quotaExceeded", "Quota 'X' exceeded.  Limit: 0.0 globally.")];
+    let replies =
+        vec![Reply::Close, problem(403, "quotaExceeded", "Quota 'X' exceeded.  Limit: 0.0 globally.")];
     let (made, ..) = create(vec![(CREATE, replies)]).await;
     let error = made.unwrap_err();
     assert_eq!((error.kind, error.reached), (ErrorKind::Quota, Reached::Maybe));

@@ -33,7 +33,13 @@ async fn machine_then_disk_then_rule() {
     assert_eq!(cloud.delete(&with_rule()).await.unwrap(), Deletion::Gone);
     let deletes: Vec<String> = calls(&server).into_iter().filter(|call| call.starts_with("DELETE")).collect();
     assert_eq!(deletes, [DELETE, DELETE_RULE]);
-    assert!(server.lines().iter().filter(|line| line.starts_with("DELETE")).all(|line| line.contains("requestId=")));
+    assert!(
+        server
+            .lines()
+            .iter()
+            .filter(|line| line.starts_with("DELETE"))
+            .all(|line| line.contains("requestId="))
+    );
     let look = cloud.inspect(&handle()).await.unwrap();
     assert_eq!(look.state, MachineState::Gone);
     assert!(!calls(&server).last().unwrap().contains("operations"), "it is known why");
@@ -122,9 +128,14 @@ async fn a_disk_of_another_is_left_alone_and_one_in_use_is_waited_for() {
 #[tokio::test]
 async fn a_rule_that_may_not_be_seen_was_never_made() {
     let no_right = || problem(403, "forbidden", "Required 'compute.firewalls.delete' permission for 'x'");
-    for (get, gone) in [(no_right(), true), (missing("global/firewalls/gpuprov-00ff00ff00ff00ff"), true), (good(&rule()), false)] {
+    for (get, gone) in [
+        (no_right(), true),
+        (missing("global/firewalls/gpuprov-00ff00ff00ff00ff"), true),
+        (good(&rule()), false),
+    ] {
         let server =
-            server(vec![(GET, vec![no_machine()]), (DELETE_RULE, vec![no_right()]), (GET_RULE, vec![get])]).await;
+            server(vec![(GET, vec![no_machine()]), (DELETE_RULE, vec![no_right()]), (GET_RULE, vec![get])])
+                .await;
         let deleted = cloud(&server.base).delete(&with_rule()).await;
         assert_eq!(deleted.is_ok_and(|deleted| deleted == Deletion::Gone), gone);
     }
@@ -132,8 +143,10 @@ async fn a_rule_that_may_not_be_seen_was_never_made() {
 
 #[tokio::test]
 async fn refusals_of_a_delete() {
-    let protected = "Invalid resource usage: 'Resource cannot be deleted if it's protected against deletion.'";
-    let held = server(vec![(GET, vec![good(&running())]), (DELETE, vec![problem(400, "invalid", protected)])]).await;
+    let protected =
+        "Invalid resource usage: 'Resource cannot be deleted if it's protected against deletion.'";
+    let held =
+        server(vec![(GET, vec![good(&running())]), (DELETE, vec![problem(400, "invalid", protected)])]).await;
     let error = cloud(&held.base).delete(&handle()).await.unwrap_err();
     assert!(error.hint.unwrap().contains("--no-deletion-protection"));
     let busy = problem(400, "resourceNotReady", "The resource is not ready");

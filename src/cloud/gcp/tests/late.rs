@@ -68,8 +68,11 @@ async fn quotas_say_what_else_would_fail() {
     let hint = error.hint.unwrap();
     assert!(hint.contains("GPUS_ALL_REGIONS in all regions (now 0)"), "{hint}");
 
-    let error =
-        late(quota("Quota 'PREEMPTIBLE_NVIDIA_L4_GPUS' exceeded.  Limit: 0.0 in region us-central1.", json!([]))).await;
+    let error = late(quota(
+        "Quota 'PREEMPTIBLE_NVIDIA_L4_GPUS' exceeded.  Limit: 0.0 in region us-central1.",
+        json!([]),
+    ))
+    .await;
     assert_eq!(
         error.limit,
         Some(Limit {
@@ -82,7 +85,8 @@ async fn quotas_say_what_else_would_fail() {
     let error = late(quota("Quota 'A2_CPUS' exceeded.  Limit: 12.0 in region us-central1.", json!([]))).await;
     let limit = error.limit.unwrap();
     assert_eq!((limit.instance_type.as_deref(), limit.gpu), (Some("g2-standard-4"), None));
-    let error = late(quota("Quota 'SSD_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.", json!([]))).await;
+    let error =
+        late(quota("Quota 'SSD_TOTAL_GB' exceeded.  Limit: 500.0 in region us-central1.", json!([]))).await;
     assert_eq!(error.limit, Some(Limit { region: Some("us-central1".to_owned()), ..Limit::default() }));
 
     // The code decides, not the 403 (CPUS_ALL_REGIONS), and the details where the sentence is another one.
@@ -91,7 +95,13 @@ async fn quotas_say_what_else_would_fail() {
     }}]);
     let error = late(quota("Out of quota", details)).await;
     assert_eq!((error.kind, error.limit.unwrap().region.as_deref()), (ErrorKind::Quota, Some("us-central1")));
-    let error = late(failed(403, "FORBIDDEN", "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally.", json!([]))).await;
+    let error = late(failed(
+        403,
+        "FORBIDDEN",
+        "Quota 'CPUS_ALL_REGIONS' exceeded.  Limit: 12.0 globally.",
+        json!([]),
+    ))
+    .await;
     assert_eq!((error.kind, error.limit), (ErrorKind::Quota, Some(Limit::default())));
 }
 
@@ -105,7 +115,9 @@ async fn other_late_refusals() {
     let error = late(of(400, "INVALID_USAGE", "x")).await;
     assert_eq!(error.kind, ErrorKind::Rejected);
     assert_eq!(error.limit.unwrap().instance_type.as_deref(), Some("g2-standard-4"));
-    let error = late(of(403, "PERMISSIONS_ERROR", "Required 'compute.disks.create' permission for 'projects/x'")).await;
+    let error =
+        late(of(403, "PERMISSIONS_ERROR", "Required 'compute.disks.create' permission for 'projects/x'"))
+            .await;
     assert_eq!(error.kind, ErrorKind::Forbidden);
     assert_eq!(late(of(0, "SOMETHING_NEW", "who knows")).await.kind, ErrorKind::NoCapacity);
     let bare = changed(operation("insert", "DONE"), json!({"httpErrorStatusCode": 503}));

@@ -29,7 +29,11 @@ async fn what_a_running_machine_says() {
     let look = look(vec![(GET, vec![good(&running())]), (KEYS, vec![good(&host_keys())])]).await;
     assert_eq!(look.state, MachineState::Running);
     assert_eq!((look.ssh[0].host(), look.ssh[0].port(), look.ssh[0].user()), ("203.0.113.17", 22, "ubuntu"));
-    assert_eq!(look.host_keys, HostKeys::Keys(vec![format!("ssh-ed25519 {HOST_KEY}")]), "odd ones are left out");
+    assert_eq!(
+        look.host_keys,
+        HostKeys::Keys(vec![format!("ssh-ed25519 {HOST_KEY}")]),
+        "odd ones are left out"
+    );
     assert_eq!((look.sold.spot, look.sold.gpu_count, look.sold.disk_gb), (Some(true), Some(1), Some(50)));
     assert_eq!(look.sold.gpu_raw.as_deref(), Some("nvidia-l4"));
     assert_eq!(look.sold.instance_type.as_deref(), Some("g2-standard-4"));
@@ -88,7 +92,14 @@ async fn host_keys_come_a_little_later_or_never() {
 
     let server = crate::cloud::gcp::samples::server(vec![
         (GET, vec![good(&running())]),
-        (KEYS, vec![problem(403, "forbidden", "Required 'compute.instances.getGuestAttributes' permission for 'x'")]),
+        (
+            KEYS,
+            vec![problem(
+                403,
+                "forbidden",
+                "Required 'compute.instances.getGuestAttributes' permission for 'x'",
+            )],
+        ),
     ])
     .await;
     let cloud = crate::cloud::gcp::samples::cloud(&server.base);
@@ -111,12 +122,13 @@ async fn taken_away() {
     assert_eq!(taken.words.as_deref(), Some("preempted by Google (Instance was preempted)"));
     assert_eq!(taken.failed.unwrap().kind, ErrorKind::NoCapacity);
     let stopping = changed(running(), json!({"status": "STOPPING"}));
-    let leaving =
-        look(vec![(GET, vec![good(&stopping)]), (OPERATIONS, vec![list(json!([event]))])]).await;
+    let leaving = look(vec![(GET, vec![good(&stopping)]), (OPERATIONS, vec![list(json!([event]))])]).await;
     assert_eq!(leaving.state, MachineState::Preempted);
 
     let other = changed(event, json!({"targetId": "1"}));
-    for answer in [list(json!([other])), list(json!([])), problem(403, "forbidden", "Required 'x.y' permission")] {
+    for answer in
+        [list(json!([other])), list(json!([])), problem(403, "forbidden", "Required 'x.y' permission")]
+    {
         let untold = look(vec![(GET, vec![gone()]), (OPERATIONS, vec![answer])]).await;
         assert_eq!((untold.state, untold.failed.is_none()), (MachineState::Gone, true));
     }
@@ -155,7 +167,8 @@ async fn an_end_that_google_did_not_take_is_told() {
 async fn the_list_is_of_all_zones_with_rules_and_disks() {
     let mut tagged = running();
     tagged["tags"] = json!({"items": [RULE]});
-    tagged["resourceStatus"] = json!({"scheduling": {"terminationTimestamp": "2026-12-01T02:00:00.000-08:00"}});
+    tagged["resourceStatus"] =
+        json!({"scheduling": {"terminationTimestamp": "2026-12-01T02:00:00.000-08:00"}});
     let foreign = changed(running(), json!({"labels": {"gpuprov": "1"}, "name": "x", "id": "5"}));
     let used = changed(disk(), json!({"users": ["https://www.googleapis.com/compute/v1/x"], "id": "6"}));
     let other_rule = changed(rule(), json!({"name": "gpuprov-1234123412341234"}));
@@ -170,7 +183,11 @@ async fn the_list_is_of_all_zones_with_rules_and_disks() {
     let kinds: Vec<_> = found.iter().map(|found| (found.kind, found.handle.id.as_str())).collect();
     assert_eq!(
         kinds,
-        [(ResourceKind::Machine, ID), (ResourceKind::Disk, "7240199231733014151"), (ResourceKind::Rule, RULE)]
+        [
+            (ResourceKind::Machine, ID),
+            (ResourceKind::Disk, "7240199231733014151"),
+            (ResourceKind::Rule, RULE)
+        ]
     );
     assert_eq!(found[0].mark.expires, Some("2026-12-01T10:00:00Z".parse().unwrap()), "as Google says");
     assert_eq!(found[0].handle.side.len(), 1);

@@ -64,7 +64,10 @@ async fn without_the_right_nothing_is_made() {
     )
     .await;
     let error = made.unwrap_err();
-    assert_eq!((error.kind, error.reached, error.limit), (ErrorKind::Forbidden, Reached::No, Some(Limit::default())));
+    assert_eq!(
+        (error.kind, error.reached, error.limit),
+        (ErrorKind::Forbidden, Reached::No, Some(Limit::default()))
+    );
     assert!(error.hint.unwrap().contains("roles/compute.securityAdmin"));
     assert!(bodies(&server, CREATE).is_empty());
 }
@@ -89,9 +92,9 @@ async fn late_and_repeated_rules() {
     let taken = problem(409, "alreadyExists", "The resource 'x' already exists");
     let (made, ..) = create(&["8080"], vec![(RULES, vec![taken])]).await;
     made.unwrap();
-    let wait =
-        "POST /global/operations/operation-1796030000000-64a1b2c3d4e5f-11112222-33334444/wait";
-    let late = failed(403, "QUOTA_EXCEEDED", "Quota 'FIREWALLS' exceeded.  Limit: 100.0 globally.", json!([]));
+    let wait = "POST /global/operations/operation-1796030000000-64a1b2c3d4e5f-11112222-33334444/wait";
+    let late =
+        failed(403, "QUOTA_EXCEEDED", "Quota 'FIREWALLS' exceeded.  Limit: 100.0 globally.", json!([]));
     let done = operation("insert", "DONE");
     let (made, _, server) = create(&["8080"], vec![(wait, vec![good(&late), good(&done)])]).await;
     assert_eq!(made.unwrap_err().kind, ErrorKind::Quota);
@@ -119,7 +122,10 @@ async fn ssh_that_nothing_lets_in_is_told_with_the_command() {
         ssh_is_shut(&cloud(&server.base), &["ours".to_owned()]).await
     };
     let words = look(json!([web])).await.unwrap();
-    assert!(words.contains("gcloud compute firewall-rules create default-allow-ssh --project=lab-1"), "{words}");
+    assert!(
+        words.contains("gcloud compute firewall-rules create default-allow-ssh --project=lab-1"),
+        "{words}"
+    );
     for shut in [
         json!({"disabled": true}),
         json!({"direction": "EGRESS"}),

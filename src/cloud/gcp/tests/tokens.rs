@@ -44,7 +44,10 @@ async fn services() -> Canned {
         if line.contains(":generateAccessToken") {
             assert_eq!(asked.header("authorization"), Some("Bearer ya29.d.fed"));
             let ends = jiff::Timestamp::now() + std::time::Duration::from_secs(3600);
-            return answer(200, json!({"accessToken": "eyJservice", "expireTime": ends.to_string()}).to_string());
+            return answer(
+                200,
+                json!({"accessToken": "eyJservice", "expireTime": ends.to_string()}).to_string(),
+            );
         }
         if line.starts_with("GET /token") {
             assert_eq!(asked.header("x-key"), Some("k1"));
@@ -69,7 +72,11 @@ async fn a_key_asks_nobody_and_its_token_is_kept() {
     }
     let asked = server.asked();
     assert_eq!(calls(&server), ["GET ", "GET "]);
-    assert_eq!(asked[0].header("authorization"), asked[1].header("authorization"), "one token for both processes");
+    assert_eq!(
+        asked[0].header("authorization"),
+        asked[1].header("authorization"),
+        "one token for both processes"
+    );
 }
 
 #[tokio::test]
@@ -88,7 +95,9 @@ async fn who_the_credentials_are() {
     let known = server(vec![]).await;
     let identity = cloud(&known.base).check().await.unwrap();
     assert_eq!((identity.provider.as_deref(), identity.hint.as_str()), (Some(PROJECT), SERVICE));
-    let unknown = server(vec![("GET ", vec![problem(404, "notFound", "The resource 'projects/lab-1' was not found")])]).await;
+    let unknown =
+        server(vec![("GET ", vec![problem(404, "notFound", "The resource 'projects/lab-1' was not found")])])
+            .await;
     assert_eq!(cloud(&unknown.base).check().await.unwrap_err().kind, ErrorKind::Forbidden);
     let shown = format!("{:?}", cloud(&known.base));
     assert!(!shown.contains("PRIVATE") && !shown.contains(&PEM[40..60]), "{shown}");
@@ -147,11 +156,12 @@ async fn what_goes_wrong_with_federation_is_told_without_the_token() {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
     write("wrong", "eyJsecretother");
-    write("failed", r#"{"version": 1, "success": false, "code": "401", "message": "Caller not authorized."}"#);
+    write(
+        "failed",
+        r#"{"version": 1, "success": false, "code": "401", "message": "Caller not authorized."}"#,
+    );
     write("noise", "eyJsecret");
-    let command = |name: &str| {
-        json!({"executable": {"command": format!("cat {}", folder.path().join(name).display())}})
-    };
+    let command = |name: &str| json!({"executable": {"command": format!("cat {}", folder.path().join(name).display())}});
     for (source, words) in [
         (json!({"file": "wrong"}), "exchanging the token: The audience in ID Token […] does not match"),
         (json!({"file": "none"}), "the token file"),
@@ -199,7 +209,8 @@ fn files_that_are_not_used() {
     assert_eq!(parse(file()), Ok(()));
     assert_eq!(parse(with("type", json!("authorized_user"))), Err(FileError::UserLogin));
     assert!(FileError::UserLogin.to_string().contains("service account"));
-    for other in ["impersonated_service_account", "external_account_authorized_user", "gdch_service_account"] {
+    for other in ["impersonated_service_account", "external_account_authorized_user", "gdch_service_account"]
+    {
         assert_eq!(parse(with("type", json!(other))), Err(FileError::Type(other.to_owned())));
     }
     for part in ["client_email", "private_key_id", "private_key"] {
@@ -220,7 +231,12 @@ fn what_a_federation_file_may_name() {
         let base = federation("http://127.0.0.1:1", json!({"file": "t"}));
         Credentials::parse(&changed(base, changes).to_string(), Some(Path::new("/etc")), allow).map(drop)
     };
-    for good in [public, "https://sts.us-east1.rep.googleapis.com/v1/token", "http://127.0.0.1:80/x", "http://localhost/x"] {
+    for good in [
+        public,
+        "https://sts.us-east1.rep.googleapis.com/v1/token",
+        "http://127.0.0.1:80/x",
+        "http://localhost/x",
+    ] {
         assert_eq!(of(json!({"token_url": good}), false), Ok(()), "{good}");
     }
     for bad in [
@@ -234,7 +250,10 @@ fn what_a_federation_file_may_name() {
     ] {
         for field in ["token_url", "service_account_impersonation_url"] {
             let refused = of(json!({field: bad}), false).unwrap_err();
-            assert!(matches!(&refused, FileError::Address { field: named, .. } if *named == field), "{bad}: {refused}");
+            assert!(
+                matches!(&refused, FileError::Address { field: named, .. } if *named == field),
+                "{bad}: {refused}"
+            );
         }
     }
     for (source, good) in [
