@@ -8,15 +8,41 @@
 //! - A tenant holds projects, each in one region. Machines are made in one project of each region and looked for in all
 //!   (`scope.rs`).
 //! - Quota and capacity are refused with the same code, often only in the operation: only the details tell (`errors.rs`).
+//! - On-demand prices are a list with a date, corrected by the calculator; spot prices are live (`prices.rs`, `spot.rs`).
+//! - Users, keys and the host key go in by cloud-init: the first login is checked (`cloud_init.rs`, `host_key.rs`).
+//! - Machine, disk and address are one request and go together (`order.rs`, `create.rs`, `delete.rs`).
+//! - A preemptible machine that is taken away is stopped, and its disk goes on costing (`states.rs`).
 
+mod account;
 pub(crate) mod calls;
 pub mod cli_files;
 pub(crate) mod client;
+mod cloud_init;
+mod create;
 pub mod credentials;
+mod delete;
 pub(crate) mod errors;
+mod estimates;
 mod exchange;
+mod find;
+mod host_key;
+mod image;
+mod inspect;
 mod jwt;
+mod marks;
+mod offers;
+mod order;
+mod places;
+mod platforms;
+mod prices;
+mod recheck;
+mod rows;
 pub(crate) mod scope;
+mod spot;
+mod states;
+mod stock;
+mod subnets;
+mod watch;
 pub(crate) mod wire;
 
 use std::time::Duration;
@@ -64,6 +90,8 @@ pub struct Nebius {
     capabilities: Capabilities,
     pub(crate) api: client::Api,
     scope: OnceCell<scope::Scope>,
+    subnets: subnets::Picked,
+    watch: watch::Watch,
 }
 
 impl Nebius {
@@ -75,6 +103,8 @@ impl Nebius {
             setup,
             settings,
             scope: OnceCell::new(),
+            subnets: subnets::Picked::default(),
+            watch: watch::Watch::default(),
         }
     }
 
