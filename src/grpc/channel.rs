@@ -16,8 +16,8 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tonic::ConnectError;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
+use tonic::{ConnectError, TimeoutExpired};
 use tower::{Service, service_fn};
 use url::Url;
 
@@ -181,6 +181,11 @@ pub(super) fn sort(error: tonic::transport::Error, host: &str) -> plain::Error {
     } else if let Some(connecting) = find::<ConnectError>(&error) {
         // Of what follows the connection only TLS is left.
         plain::Error::new(ErrorKind::Tls, host, deepest(connecting))
+    } else if find::<TimeoutExpired>(&error).is_some() {
+        // The library reads our own `grpc-timeout`, too.
+        let mut late = plain::Error::new(ErrorKind::Timeout, host, "");
+        late.sent = Sent::Maybe;
+        late
     } else {
         let mut lost = plain::Error::new(ErrorKind::Interrupted, host, words(&error));
         lost.sent = Sent::Maybe;
@@ -199,3 +204,7 @@ pub(super) fn words(error: &(dyn std::error::Error + 'static)) -> String {
     }
     words
 }
+
+#[cfg(test)]
+#[path = "channel_tests.rs"]
+mod tests;

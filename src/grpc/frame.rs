@@ -31,7 +31,7 @@ pub(crate) fn frame(message: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the one message of a body, or what is wrong with it.
-pub(super) fn unframe(body: &[u8]) -> Result<&[u8], String> {
+pub(crate) fn unframe(body: &[u8]) -> Result<&[u8], String> {
     let Some((head, rest)) = body.split_at_checked(HEAD) else {
         return Err(if body.is_empty() {
             "it holds no message".to_owned()

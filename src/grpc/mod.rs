@@ -11,6 +11,8 @@
 //! Metadata and messages are never logged and never part of an error: tokens travel in them.
 
 pub mod call;
+#[cfg(test)]
+pub(crate) mod canned;
 pub mod channel;
 pub mod error;
 pub(crate) mod frame;

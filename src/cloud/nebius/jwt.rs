@@ -61,4 +61,4 @@ fn decode(pem: &str) -> Option<(&str, Zeroizing<Vec<u8>>)> {
 
 #[cfg(test)]
 #[path = "jwt_tests.rs"]
-mod tests;
+pub(super) mod tests;
