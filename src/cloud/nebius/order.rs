@@ -141,7 +141,9 @@ impl Order {
             hostname: spec.name.as_str().to_owned(),
             // A machine that was taken away is not to come back at another price.
             recovery_policy: if self.spot { RecoveryPolicy::Fail } else { RecoveryPolicy::Recover } as i32,
-            preemptible: self.spot.then(|| PreemptibleSpec { on_preemption: PreemptionPolicy::Stop as i32 }),
+            preemptible: self
+                .spot
+                .then_some(PreemptibleSpec { on_preemption: PreemptionPolicy::Stop as i32 }),
             follows_spot_price: self.spot.then(FollowsSpotPriceSpec::default),
             reservation_policy: (!self.spot).then_some(forbid),
             ..InstanceSpec::default()

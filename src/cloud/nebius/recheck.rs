@@ -33,12 +33,16 @@ pub(super) async fn recheck(cloud: &Nebius, key: &OfferKey) -> Result<Recheck> {
     };
     let item = Item { region: home.region.clone(), platform: platform.to_owned(), preset: preset.to_owned() };
     let question = Question { item: item.clone(), project: home.id.clone() };
-    cloud.api.log_in().await?;
+    let scope = cloud.scope().await?;
+    let is_there = |project: &Project| project.id == home.id && project.region == home.region;
+    if !scope.all.iter().any(is_there) {
+        return gone("its project is not one of the tenant's any more");
+    }
     let spot = OptionFuture::from(key.spot.then(|| cloud.api.spot_prices(CHECKING)));
     let (found, smallest, stocks, live, price) = join5(
         cloud.api.platform(&home.id, platform),
         smallest_disk(cloud, key.gpu_count > 0),
-        stocks(cloud),
+        stocks(cloud, &scope.tenant),
         spot,
         timeout(patience(cloud), ask(cloud, &question)),
     )
@@ -90,12 +94,8 @@ async fn smallest_disk(cloud: &Nebius, has_gpu: bool) -> u32 {
 }
 
 /// What is in stock; nothing is known where that is not told in time.
-async fn stocks(cloud: &Nebius) -> Stocks {
-    let asked = async {
-        let scope = cloud.scope().await?;
-        cloud.api.advice(&scope.tenant, CHECKING).await
-    };
-    match timeout(patience(cloud), asked).await {
+async fn stocks(cloud: &Nebius, tenant: &str) -> Stocks {
+    match timeout(patience(cloud), cloud.api.advice(tenant, CHECKING)).await {
         Ok(Ok(rows)) => Stocks::new(&rows),
         Ok(Err(_)) | Err(_) => Stocks::default(),
     }
