@@ -3,10 +3,10 @@
 use async_trait::async_trait;
 
 use super::Nebius;
-use super::{create, delete, find, inspect, offers, recheck};
+use super::{check, create, delete, find, inspect, offers, recheck};
 use crate::cloud::{
-    Capabilities, Cloud, Created, Deletion, ErrorKind, Found, Identity, Journal, Look, OfferBatch, Preview,
-    Reached, Recheck, Result, Which,
+    Capabilities, Cloud, Created, Deletion, Found, Identity, Journal, Look, OfferBatch, Preview, Recheck,
+    Result, Which,
 };
 use crate::model::account::AccountId;
 use crate::model::handle::Handle;
@@ -36,13 +36,7 @@ impl Cloud for Nebius {
     }
 
     async fn check(&self) -> Result<Identity> {
-        let profile = self.api.profile().await?;
-        if profile.anonymous_profile.is_some() {
-            let asked = self.api.asked("checking the credentials");
-            return Err(asked.error(ErrorKind::Auth, "Nebius does not know who this is", Reached::No));
-        }
-        let scope = self.scope().await?;
-        Ok(Identity { provider: Some(scope.tenant.clone()), ..self.known_identity() })
+        check::check(self).await
     }
 
     async fn offers(&self, want: &Want) -> Result<OfferBatch> {

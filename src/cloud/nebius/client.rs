@@ -240,3 +240,7 @@ pub(super) fn found<T>(answer: Result<T>) -> Result<Option<T>> {
         other => other.map(Some),
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -194,6 +194,11 @@ fn explain(error: &mut Error, read: &Read<'_>, asked: &Asked<'_>) {
         ErrorKind::Auth => error.hint = Some(CREDENTIALS_HINT.to_owned()),
         ErrorKind::Forbidden => {
             error.hint = Some(RIGHTS_HINT.to_owned());
+            if let Some(attempt) = asked.attempt
+                && !error.message.contains(&attempt.project)
+            {
+                error.message = format!("{} (in {})", error.message, attempt.project);
+            }
             let region = asked.attempt.map(|attempt| attempt.region.clone());
             error.limit = Some(Limit { region, ..Limit::default() });
         }

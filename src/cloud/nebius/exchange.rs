@@ -1,5 +1,8 @@
 //! From credentials to tokens (RFC 8693; the roles as the official SDK fills them in `nebius/aio/token`).
 
+use std::fs::OpenOptions;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
@@ -234,11 +237,15 @@ fn read_file(path: &Path) -> std::result::Result<Secret, String> {
 }
 
 fn read_file_text(path: &Path) -> std::result::Result<String, String> {
-    use std::io::Read;
     let shown = path.display();
     let mut text = String::new();
-    std::fs::File::open(path)
-        .and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text))
+    // A pipe or a device in the file's place must not hang anybody.
+    let opened = OpenOptions::new().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
+    opened
+        .and_then(|file| match file.metadata()?.is_file() {
+            true => file.take(MOST_BYTES).read_to_string(&mut text),
+            false => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+        })
         .map_err(|error| format!("{shown} cannot be read: {error}"))?;
     Ok(text)
 }
@@ -275,4 +282,4 @@ async fn printed(words: &[String]) -> std::result::Result<Secret, String> {
 
 #[cfg(test)]
 #[path = "exchange_tests.rs"]
-mod tests;
+pub(super) mod tests;

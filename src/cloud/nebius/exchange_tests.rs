@@ -8,7 +8,7 @@ use super::super::{Nebius, Settings};
 use super::*;
 use crate::grpc::canned::{Canned, Reply, message, status};
 
-fn granted(token: &str, seconds: i64) -> Reply {
+pub(in crate::cloud::nebius) fn granted(token: &str, seconds: i64) -> Reply {
     message(&CreateTokenResponse {
         access_token: token.to_owned(),
         token_type: "Bearer".to_owned(),
@@ -17,7 +17,7 @@ fn granted(token: &str, seconds: i64) -> Reply {
     })
 }
 
-fn nebius(base: &str, credentials: Credentials, cache: Option<&Path>) -> Nebius {
+pub(in crate::cloud::nebius) fn nebius(base: &str, credentials: Credentials, cache: Option<&Path>) -> Nebius {
     let setup = Setup {
         account: "nebius/default".parse().unwrap(),
         endpoint: base.to_owned(),

@@ -15,6 +15,7 @@
 
 mod account;
 pub(crate) mod calls;
+mod check;
 pub mod cli_files;
 pub(crate) mod client;
 mod cloud_init;

@@ -22,13 +22,6 @@ pub(crate) struct Scope {
     pub(crate) notes: Vec<String>,
 }
 
-impl Scope {
-    /// Returns the project that machines in a region are made in.
-    pub(crate) fn project_in(&self, region: &str) -> Option<&Project> {
-        self.projects.iter().find(|project| project.region == region)
-    }
-}
-
 /// A project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Project {
