@@ -1,0 +1,5 @@
+//! Google Cloud (temporary).
+mod places;
+mod prices;
+mod quotas;
+mod shapes;
