@@ -56,4 +56,14 @@ pub enum AccountsError {
     /// No such account is connected.
     #[error("no account `{0}` is connected")]
     NotConnected(AccountFilter),
+    /// The account was found, and cannot or may not be used.
+    #[error("{account} from {place} is not used: {why}")]
+    NotUsed {
+        /// The account.
+        account: AccountId,
+        /// Where its credentials or settings are.
+        place: String,
+        /// Why it is not used.
+        why: String,
+    },
 }

@@ -1,12 +1,17 @@
 //! Accounts: where credentials are, where they may be sent, who they are, and which clouds there are.
 //!
-//! [`registry`] is the one place that lists the five clouds.
+//! [`registry`] is the one place that lists the five clouds. `kind` is what the making of an account is like everywhere; one file
+//! for each cloud says where its credentials are and how an account is made of them.
 
 pub mod endpoint;
 pub mod error;
 pub mod identity;
+mod kind;
 pub mod registry;
+mod runpod;
 pub mod sources;
+mod vast;
+mod verda;
 
 pub use endpoint::Endpoint;
 pub use error::AccountsError;

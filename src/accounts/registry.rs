@@ -3,19 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::endpoint::Endpoint;
 use super::error::AccountsError;
-use super::identity::Marker;
-use super::sources::{Look, Place, account_table, open_to_others};
-use crate::cloud::runpod::{self, RunPod, Tier};
-use crate::cloud::vast::{self, Vast};
-use crate::cloud::verda::{self, Verda};
-use crate::cloud::{Cloud, Setup};
+use super::kind::Maker;
+use super::sources::open_to_others;
+use super::{runpod, vast, verda};
+use crate::cloud::Cloud;
 use crate::http;
 use crate::model::account::{AccountFilter, AccountId, CloudKind};
-use crate::model::secret::Secret;
 use crate::state::config::{CloudTable, CloudTables, Config};
-use crate::state::env::{self, Env, Variable};
+use crate::state::env::{self, Env};
 use crate::state::paths::Paths;
 
 /// How long one account may take to answer by default.
@@ -36,6 +32,11 @@ pub struct Connect<'a> {
     pub boot_timeout: Option<Duration>,
     /// Whether credentials and endpoints are taken from the environment alone (the sandbox).
     pub only_environment: bool,
+    /// What `--cloud` or the configuration names: accounts whose credentials merely lie around are used only then, or when
+    /// they have a table, an endpoint, or a machine.
+    pub named: &'a [AccountFilter],
+    /// The accounts of the machines that the command is about.
+    pub recorded: &'a [AccountId],
     /// Whether nothing may be written, not even a missing key for identity marks, which may then be passing ones.
     pub read_only: bool,
 }
@@ -100,7 +101,15 @@ impl Connected {
                 return Err(AccountsError::NotYet(filter.cloud()));
             }
             if !self.accounts.iter().any(|account| filter.admits(account.id())) {
-                return Err(AccountsError::NotConnected(filter.clone()));
+                let found = self.found_not_used.iter().find(|found| filter.admits(&found.account));
+                return Err(match found {
+                    Some(FoundNotUsed { account, source, why }) => AccountsError::NotUsed {
+                        account: account.clone(),
+                        place: source.clone(),
+                        why: why.clone(),
+                    },
+                    None => AccountsError::NotConnected(filter.clone()),
+                });
             }
         }
         let admitted = |account: &&Account| {
@@ -126,39 +135,30 @@ pub fn is_in_this_version(cloud: CloudKind) -> bool {
 /// Makes all accounts whose credentials can be found. Nothing is asked; the only file that may be written is the key for
 /// identity marks, when there is an account and no key yet.
 pub fn connect(request: Connect<'_>) -> Result<Connected, AccountsError> {
-    let Connect { env, config, paths, only_environment, .. } = request;
+    let Connect { config, only_environment, .. } = request;
     let timeout = request.cloud_timeout.or(config.wait.cloud_timeout).unwrap_or(CLOUD_TIMEOUT);
-    let mut work = Work {
-        look: Look { env, config, paths, only_environment },
-        timeout,
-        boot_timeout: request.boot_timeout.or(config.wait.boot_timeout),
-        read_only: request.read_only,
-        http: http::Client::new(http::ClientOptions { timeout, ..http::ClientOptions::default() }),
-        marker: None,
-        connected: Connected::default(),
-    };
+    let mut maker = Maker::new(request, timeout);
     if !only_environment && config.readable_by_others && config.has_secret() {
-        work.connected.warnings.push(open_to_others(&config.path));
+        maker.warn(open_to_others(&config.path));
     }
     for cloud in CloudKind::ALL {
         match cloud {
-            CloudKind::Gcp => work.not_yet(
+            CloudKind::Gcp => maker.not_yet(
                 &config.gcp,
                 |table| table.credentials.is_some(),
                 &[&env::GOOGLE_APPLICATION_CREDENTIALS],
             ),
-            CloudKind::Nebius => work.not_yet(
+            CloudKind::Nebius => maker.not_yet(
                 &config.nebius,
                 |table| table.credentials.is_some() || table.token_file.is_some(),
                 &[&env::NEBIUS_IAM_TOKEN],
             ),
-            CloudKind::Runpod => work.runpod()?,
-            CloudKind::Vast => work.vast()?,
-            CloudKind::Verda => work.verda()?,
+            CloudKind::Runpod => maker.all::<runpod::Accounts>()?,
+            CloudKind::Vast => maker.all::<vast::Accounts>()?,
+            CloudKind::Verda => maker.all::<verda::Accounts>()?,
         }
     }
-    work.connected.http = Some(work.http);
-    Ok(work.connected)
+    Ok(maker.done())
 }
 
 /// Returns the accounts that may be connected: those of this version's clouds, and those with a table in the config file.
@@ -183,237 +183,4 @@ pub fn names_in(config: &Config) -> Vec<AccountId> {
             CloudKind::Verda => of(&config.verda),
         })
         .collect()
-}
-
-struct Work<'a> {
-    look: Look<'a>,
-    timeout: Duration,
-    boot_timeout: Option<Duration>,
-    read_only: bool,
-    http: http::Client,
-    marker: Option<Marker>,
-    connected: Connected,
-}
-
-impl Work<'_> {
-    fn runpod(&mut self) -> Result<(), AccountsError> {
-        let tables = &self.look.config.runpod;
-        for account in self.accounts_of(tables) {
-            let Some((key, place)) = self.look.runpod_key(&account, &mut self.connected.warnings) else {
-                self.lacks(account, "`api_key`");
-                continue;
-            };
-            let endpoint = self.endpoint(
-                &account,
-                tables,
-                |table| table.endpoint.as_ref(),
-                &env::GPUPROV_RUNPOD_ENDPOINT,
-                runpod::DEFAULT_ENDPOINT,
-                &["/v2"],
-            )?;
-            endpoint.admit(&account, &place)?;
-            let settings = self.runpod_settings(&account, key.clone())?;
-            let mark = self.secret_mark(&key)?;
-            let cloud = RunPod::new(self.setup(account, &endpoint, mark), settings, self.http.clone());
-            self.add(Arc::new(cloud), &place, key.hint(), &endpoint);
-        }
-        Ok(())
-    }
-
-    /// Notes that an account which the config file names has no credentials there; a `default` that nobody set up is no news.
-    fn lacks(&mut self, account: AccountId, what: &str) {
-        if account.name() != "default" {
-            let table = self.look.table(account_table(&account));
-            self.not_used(account, &table, format!("it has no {what}"));
-        }
-    }
-
-    fn runpod_settings(&self, account: &AccountId, key: Secret) -> Result<runpod::Settings, AccountsError> {
-        let config = self.look.config;
-        let table = config.runpod.of(account);
-        let tiers = match table.tiers {
-            None => Tier::ALL.to_vec(),
-            Some(words) => {
-                let tiers = words.iter().flat_map(|words| words.split(',')).map(|word| word.trim().parse());
-                let tiers: Result<Vec<Tier>, _> = tiers.collect();
-                tiers.ok().filter(|tiers| !tiers.is_empty()).ok_or_else(|| AccountsError::Setting {
-                    place: self.look.table(account.cloud().as_str()).to_string(),
-                    what: "`tiers` must be a list of \"secure\" and \"community\"",
-                })?
-            }
-        };
-        Ok(runpod::Settings {
-            key,
-            image: table.image.or_else(|| config.defaults.image.clone()),
-            tiers,
-            account_keys: table.account_keys.unwrap_or(true),
-        })
-    }
-
-    fn verda(&mut self) -> Result<(), AccountsError> {
-        let tables = &self.look.config.verda;
-        for account in self.accounts_of(tables) {
-            let found = self.look.verda_credentials(&account, &mut self.connected.warnings);
-            let Some((credentials, place)) = found else {
-                self.lacks(account, "`client_id` and `client_secret`");
-                continue;
-            };
-            let endpoint = self.endpoint(
-                &account,
-                tables,
-                |table| table.endpoint.as_ref(),
-                &env::GPUPROV_VERDA_ENDPOINT,
-                verda::DEFAULT_ENDPOINT,
-                &["/v1"],
-            )?;
-            endpoint.admit(&account, &place)?;
-            let mark = self.secret_mark(&credentials.whole())?;
-            let hint = credentials.hint();
-            let settings = verda::Settings {
-                credentials,
-                ssh_port: tables.of(&account).ssh_port.unwrap_or(verda::SSH_PORT),
-            };
-            let cloud = Verda::new(self.setup(account, &endpoint, mark), settings, self.http.clone());
-            self.add(Arc::new(cloud), &place, hint, &endpoint);
-        }
-        Ok(())
-    }
-
-    fn vast(&mut self) -> Result<(), AccountsError> {
-        let tables = &self.look.config.vast;
-        for account in self.accounts_of(tables) {
-            let Some((key, place)) = self.look.vast_key(&account, &mut self.connected.warnings) else {
-                self.lacks(account, "`api_key`");
-                continue;
-            };
-            let endpoint = self.endpoint(
-                &account,
-                tables,
-                |table| table.endpoint.as_ref(),
-                &env::GPUPROV_VAST_ENDPOINT,
-                vast::DEFAULT_ENDPOINT,
-                &["/v0", "/v1", "/api"],
-            )?;
-            endpoint.admit(&account, &place)?;
-            let table = self.look.config.vast.of(&account);
-            let usual = vast::Settings::new(key.clone());
-            let settings = vast::Settings {
-                image: table.image.or_else(|| self.look.config.defaults.image.clone()),
-                min_reliability: table.min_reliability.unwrap_or(usual.min_reliability),
-                verified: table.verified.unwrap_or(usual.verified),
-                datacenter: table.datacenter.unwrap_or(usual.datacenter),
-                ..usual
-            };
-            let mark = self.secret_mark(&key)?;
-            let cloud = Vast::new(self.setup(account, &endpoint, mark), settings, self.http.clone());
-            self.add(Arc::new(cloud), &place, key.hint(), &endpoint);
-        }
-        Ok(())
-    }
-
-    /// A cloud that this version does not have: what the user has for it is told, not used.
-    fn not_yet<T: CloudTable>(
-        &mut self,
-        tables: &CloudTables<T>,
-        has_credentials: impl Fn(&T) -> bool,
-        variables: &[&Variable],
-    ) {
-        let why = || AccountsError::NotYet(T::CLOUD).to_string();
-        let default = AccountId::default_of(T::CLOUD);
-        for variable in variables {
-            if self.look.env.path(variable).is_some() {
-                self.not_used(default.clone(), &Place::Variable(variable.name), why());
-            }
-        }
-        if self.look.only_environment {
-            return;
-        }
-        if tables.table.as_ref().is_some_and(&has_credentials) {
-            self.not_used(default, &self.look.table(T::CLOUD.as_str()), why());
-        }
-        for (name, table) in &tables.accounts {
-            if let Some(account) = AccountId::new(T::CLOUD, name).ok().filter(|_| has_credentials(table)) {
-                let place = self.look.table(account_table(&account));
-                self.not_used(account, &place, why());
-            }
-        }
-    }
-
-    /// The accounts that may have credentials: `default`, and those with a table of their own.
-    fn accounts_of<T: CloudTable>(&self, tables: &CloudTables<T>) -> Vec<AccountId> {
-        let mut accounts = vec![AccountId::default_of(T::CLOUD)];
-        if !self.look.only_environment {
-            let named = tables.accounts.keys().filter(|name| *name != "default");
-            accounts.extend(named.filter_map(|name| AccountId::new(T::CLOUD, name).ok()));
-        }
-        accounts
-    }
-
-    /// The endpoint of an account: the variable wins over the account's table, and that over the cloud's.
-    fn endpoint<T: CloudTable>(
-        &self,
-        account: &AccountId,
-        tables: &CloudTables<T>,
-        pick: impl Fn(&T) -> Option<&String>,
-        variable: &Variable,
-        official: &str,
-        tails: &[&str],
-    ) -> Result<Endpoint, AccountsError> {
-        let given = self.look.env.get(variable).map(|text| (text.to_owned(), Place::Variable(variable.name)));
-        match given.or_else(|| self.look.in_config(tables, account, true, pick)) {
-            Some((text, place)) => Endpoint::parse(&text, place, official, tails),
-            None => Ok(Endpoint::official(official)),
-        }
-    }
-
-    fn setup(&self, account: AccountId, endpoint: &Endpoint, secret_mark: String) -> Setup {
-        let wait = &self.look.config.wait;
-        Setup {
-            account,
-            endpoint: endpoint.base.clone(),
-            loopback: endpoint.loopback,
-            timeout: self.timeout,
-            secret_mark,
-            cache: Some(self.look.paths.cache.clone()),
-            grace: wait.grace,
-            poll: wait.poll,
-            boot_timeout: self.boot_timeout,
-        }
-    }
-
-    fn secret_mark(&mut self, secret: &Secret) -> Result<String, AccountsError> {
-        let marker = match self.marker.take() {
-            Some(marker) => marker,
-            None => {
-                let data = &self.look.paths.data;
-                let opened = if self.read_only { Marker::known(data) } else { Marker::open(data) };
-                // Whoever only looks or removes must not be held up: machines are told by their marks as well.
-                opened.or_else(|error| {
-                    let why = error.to_string();
-                    let text = format!("{why}; who pays for recorded machines cannot be told meanwhile");
-                    self.connected.warnings.push(text);
-                    self.connected.unproven = Some(why);
-                    Marker::passing()
-                })?
-            }
-        };
-        let mark = marker.secret_mark(secret);
-        self.marker = Some(marker);
-        Ok(mark)
-    }
-
-    fn add(&mut self, cloud: Arc<dyn Cloud>, place: &Place, hint: String, endpoint: &Endpoint) {
-        self.connected.accounts.push(Account {
-            cloud,
-            source: place.to_string(),
-            hint,
-            elsewhere: endpoint.elsewhere(),
-            gpu: true,
-            cpu: true,
-        });
-    }
-
-    fn not_used(&mut self, account: AccountId, place: &Place, why: String) {
-        self.connected.found_not_used.push(FoundNotUsed { account, source: place.to_string(), why });
-    }
 }

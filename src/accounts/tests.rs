@@ -55,6 +55,8 @@ impl Home {
             cloud_timeout: Some(Duration::from_secs(1)),
             boot_timeout: None,
             only_environment: self.only_environment,
+            named: &[],
+            recorded: &[],
             read_only: false,
         })
     }
@@ -145,6 +147,8 @@ fn an_open_config_file_is_warned_about_only_if_it_holds_a_secret() {
             cloud_timeout: None,
             boot_timeout: None,
             only_environment: false,
+            named: &[],
+            recorded: &[],
             read_only: false,
         };
         connect(request).unwrap().warnings.len()

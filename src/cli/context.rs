@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use jiff::Timestamp;
+
 use crate::accounts::registry::{CLOUD_TIMEOUT, Connect, Connected, connect};
 use crate::accounts::{Account, AccountsError};
 use crate::cli::Global;
 use crate::cli::failure::{refused, usage};
+use crate::cli::lists::split;
 use crate::cli::output::Output;
-use crate::model::account::AccountFilter;
+use crate::model::account::{AccountFilter, AccountId};
 use crate::model::mark::Installation;
 use crate::provision::Context;
 use crate::provision::failure::{Failure, Kind};
@@ -137,8 +140,37 @@ impl App {
         Ok((App { env, paths, config, output, in_sandbox, _hold: hold }, problem))
     }
 
-    /// Makes the accounts, and says what the user should know about them.
-    pub fn connect(&self, waits: Waits) -> Result<Connected, Failure> {
+    /// Makes the accounts that may make a machine, and says what the user should know about them. `named` is what the flags
+    /// or the configuration name.
+    pub fn connect(&self, waits: Waits, named: &[AccountFilter]) -> Result<Connected, Failure> {
+        self.connect_all(waits, named, &[])
+    }
+
+    /// Makes the accounts for a command about machines that are there: also those whose credentials merely lie around, if a
+    /// machine is recorded with them.
+    pub fn connect_for_machines(&self, waits: Waits, named: &[AccountFilter]) -> Result<Connected, Failure> {
+        let by_default = split(self.config.defaults.cloud.as_deref().unwrap_or_default());
+        let by_default = by_default.iter().filter_map(|word| word.parse().ok());
+        let named: Vec<AccountFilter> = named.iter().cloned().chain(by_default).collect();
+        self.connect_all(waits, &named, &self.recorded_accounts())
+    }
+
+    /// Returns the accounts that records and claims given up name. Whoever works with these says what is wrong with them.
+    fn recorded_accounts(&self) -> Vec<AccountId> {
+        let records = Registry::open(&self.paths.state).and_then(|registry| registry.list());
+        let records = records.into_iter().flatten().filter_map(|entry| entry.into_record().ok());
+        let given_up = Watch::open(&self.paths.state).and_then(|watch| watch.peek(Timestamp::now()));
+        let given_up = given_up.into_iter().flatten().map(|claim| claim.account);
+        let attempts = records.flat_map(|record| record.attempts).map(|attempt| attempt.account);
+        attempts.chain(given_up).collect()
+    }
+
+    fn connect_all(
+        &self,
+        waits: Waits,
+        named: &[AccountFilter],
+        recorded: &[AccountId],
+    ) -> Result<Connected, Failure> {
         let connected = connect(Connect {
             env: &self.env,
             config: &self.config,
@@ -146,6 +178,8 @@ impl App {
             cloud_timeout: waits.cloud_timeout,
             boot_timeout: waits.boot_timeout,
             only_environment: self.in_sandbox,
+            named,
+            recorded,
             read_only: false,
         })
         .map_err(refused)?;
@@ -239,7 +273,9 @@ pub fn ssh_files_of(paths: &Paths, installation: Installation) -> SshFiles {
 pub fn select<'a>(connected: &'a Connected, filters: &[AccountFilter]) -> Result<Vec<&'a Account>, Failure> {
     let accounts = connected.select(filters).map_err(|error| match error {
         AccountsError::NotYet(_) => Failure::new(Kind::Unsupported, error.to_string()),
-        AccountsError::NotConnected(_) => Failure::new(Kind::NoAccount, error.to_string()),
+        AccountsError::NotConnected(_) | AccountsError::NotUsed { .. } => {
+            Failure::new(Kind::NoAccount, error.to_string())
+        }
         other => refused(other),
     })?;
     if accounts.is_empty() {

@@ -59,7 +59,7 @@ async fn list(
         _ => Scope::Mine,
     };
     let waits = Waits { cloud_timeout: command.cloud_timeout, boot_timeout: None };
-    let connected = if command.local { Connected::default() } else { app.connect(waits)? };
+    let connected = if command.local { Connected::default() } else { app.connect_for_machines(waits, &[])? };
     // Whoever has no installation id has made no machine, but with --all others' are shown too.
     let context = if command.all {
         Some(app.context(&connected, waits)?)

@@ -66,7 +66,7 @@ async fn list(
 ) -> Result<(), Failure> {
     let chosen = command.selection.choose(&app.config)?;
     let waits = Waits { cloud_timeout: command.selection.cloud_timeout, boot_timeout: None };
-    let connected = app.connect(waits)?;
+    let connected = app.connect(waits, &chosen.accounts)?;
     let asking = asking(&connected, &chosen, &app.output, &[], false)?;
     fields.insert("skipped".to_owned(), asking.skipped_json());
     asking.check()?;

@@ -118,7 +118,7 @@ async fn work(
     let script = command.machine.script(app)?;
     let waits =
         Waits { cloud_timeout: command.selection.cloud_timeout, boot_timeout: command.machine.boot_timeout };
-    let connected = app.connect(waits)?;
+    let connected = app.connect(waits, &chosen.accounts)?;
     let asking = asking(&connected, &chosen, &app.output, &names, true)?;
     fields.insert("skipped".to_owned(), asking.skipped_json());
     asking.check()?;

@@ -97,7 +97,7 @@ async fn work(command: &Rm, app: &App, cancel: &Cancel, outcome: &mut Outcome) -
         return Err(usage("--cloud: nothing is given"));
     }
     let waits = Waits { cloud_timeout: command.cloud_timeout, boot_timeout: None };
-    let connected = app.connect(waits)?;
+    let connected = app.connect_for_machines(waits, &targets::named_accounts(command))?;
     let context = app.context(&connected, waits)?;
     // Whoever is told that this was interrupted must not take it for removed.
     let asked_for = match command.targets.is_empty() {

@@ -137,7 +137,7 @@ fn write_block_of(files: &crate::ssh::SshFiles, record: &Record) -> Result<(), F
 /// Looks once at a machine that is not known to run, and says what it sees.
 async fn look_first(app: &App, name: &MachineName) -> Result<(), Failure> {
     let waits = Waits::default();
-    let connected = app.connect(waits)?;
+    let connected = app.connect_for_machines(waits, &[])?;
     let context = app.context(&connected, waits)?;
     match by_name(&context, name).await.map_err(local)? {
         Sought::Recorded(name) => recorded(app, &context, &name).await,

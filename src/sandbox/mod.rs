@@ -5,7 +5,9 @@
 //! All of it listens on 127.0.0.0/8 only. A rented machine is an embedded SSH server over a scratch directory.
 //!
 //! - `server.rs`, `plug.rs`, `line.rs`, `wire_faults.rs`: HTTP shared by the emulators, recording, and faults on the wire
+//! - `addresses.rs`: where machines stand that are an address alone
 //! - `clock.rs`, `chance.rs`, `faults.rs`, `scripts.rs`, `ledger.rs`: time, luck, what goes wrong, what is remembered
+//! - `oidc.rs`: signed tokens, for service accounts and for federation
 //! - `control.rs`: the same from outside, as HTTP and JSON
 //! - `machine/`: the SSH machines
 //! - `runpod/`, `vast/`, `verda/`: the clouds; `catalog/` holds their rows as data
@@ -13,6 +15,7 @@
 //! A new cloud is one more folder with an `Emulator` (see `server.rs`), its own faults and scripts, one catalogue, and a
 //! handle as [`Sandbox::vast`] returns one: what a test does with that cloud alone is there.
 
+mod addresses;
 mod chance;
 mod clock;
 mod control;
@@ -20,6 +23,7 @@ mod faults;
 mod ledger;
 mod line;
 mod machine;
+mod oidc;
 mod plug;
 mod runpod;
 mod scripts;
@@ -42,12 +46,14 @@ use tokio::task::JoinHandle;
 pub use clock::ClockMode;
 pub use faults::{Fault, FaultKind, Junk, Match, RetryAfter, When};
 pub use ledger::{LedgerEntry, Recorded};
+pub use oidc::OidcFlaw;
 pub use runpod::guesses::RunPodGuesses;
 pub use scripts::{LoginTrouble, Script};
 pub use seed::PodSeed;
 pub use vast::{GoneForm, InstanceSeed, Throttle, Vast, VastFault, VastGuesses, VastScript};
 pub use verda::{Left, LeftKind, Verda, VerdaFault, VerdaGuesses, VerdaQuota, VerdaScript, VerdaSeed};
 
+use addresses::Addresses;
 use clock::Clock;
 use control::Control;
 use faults::FaultBook;
@@ -87,8 +93,8 @@ pub struct Options {
     pub verda_guesses: VerdaGuesses,
     /// How long Verda's access tokens live. Default an hour.
     pub verda_token_life: Duration,
-    /// Port of sshd on Verda's machines; absent is 22 where the system allows it, else any.
-    pub verda_ssh_port: Option<u16>,
+    /// Port of sshd on machines that are an address alone, at any cloud; absent is 22 where the system allows it, else any.
+    pub vm_ssh_port: Option<u16>,
 }
 
 impl Options {
@@ -109,7 +115,7 @@ impl Options {
             vast_guesses: VastGuesses::default(),
             verda_guesses: VerdaGuesses::default(),
             verda_token_life: Duration::from_secs(3600),
-            verda_ssh_port: None,
+            vm_ssh_port: None,
         }
     }
 
@@ -134,6 +140,7 @@ struct Shared {
     faults: FaultBook,
     records: Records,
     ledger: Ledger,
+    addresses: Addresses,
     runtime: Handle,
 }
 
@@ -168,6 +175,7 @@ impl Sandbox {
         let with_control = options.control;
         let shared = Arc::new(Shared {
             clock: Clock::new(options.clock),
+            addresses: Addresses::find(options.vm_ssh_port, options.seed)?,
             options,
             faults: FaultBook::default(),
             records: Records::default(),
@@ -259,6 +267,11 @@ impl Sandbox {
     /// Verda: its endpoint, its accounts, its instances, and what is left of them.
     pub fn verda(&self) -> &Verda {
         &self.verda
+    }
+
+    /// Port of sshd on every machine that is an address alone (Verda, Google Cloud, Nebius): 22 where the system allows it.
+    pub fn vm_ssh_port(&self) -> u16 {
+        self.shared.addresses.port()
     }
 
     /// Base URL of the control path, with a random part that keeps others out; empty when it is off.

@@ -24,6 +24,8 @@ pub(super) async fn all(app: &App, cloud_timeout: Option<Duration>, checks: &mut
         cloud_timeout,
         boot_timeout: None,
         only_environment: app.in_sandbox,
+        named: &[],
+        recorded: &[],
         read_only: true,
     });
     let connected = match connected {

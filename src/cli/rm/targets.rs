@@ -15,6 +15,13 @@ use crate::provision::survey::{Row, Scope, Sought, by_id, by_name, survey};
 use crate::provision::{Context, cost_since};
 use crate::state::machines::Entry;
 
+/// Returns the accounts that the command names, by `--cloud` or in ids. What is none is refused where it is used.
+pub(super) fn named_accounts(command: &Rm) -> Vec<AccountFilter> {
+    let ids = command.targets.iter().filter_map(|text| text.split_once(':')).map(|(account, _)| account);
+    let listed = crate::cli::lists::split(&command.cloud);
+    ids.chain(listed.iter().map(String::as_str)).filter_map(|word| word.parse().ok()).collect()
+}
+
 /// Resolves names and ids. What is not there goes to the outcome.
 pub(super) async fn named(
     command: &Rm,

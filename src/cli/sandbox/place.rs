@@ -72,7 +72,7 @@ impl Place {
     /// Starts an emulator here, and writes down where sshd is on its machines that are an address alone.
     pub(super) async fn start(&self) -> io::Result<Emulator> {
         let emulator = Emulator::start(Options::new(self.root.join("machines"))).await?;
-        let config = format!("{CONFIG}\n[verda]\nssh_port = {}\n", emulator.verda().ssh_port());
+        let config = format!("{CONFIG}\n[verda]\nssh_port = {}\n", emulator.vm_ssh_port());
         std::fs::write(self.root.join("config.toml"), config)?;
         Ok(emulator)
     }

@@ -18,6 +18,9 @@ pub trait CloudTable: Clone + Default {
 
     /// Whether a secret stands in it.
     fn has_secret(&self) -> bool;
+
+    /// Returns the other base URL that it names.
+    fn endpoint(&self) -> Option<&String>;
 }
 
 /// What the config file says about one cloud.

@@ -69,6 +69,10 @@ macro_rules! cloud_table {
             fn has_secret(&self) -> bool {
                 false $(|| self.$secret.is_some())*
             }
+
+            fn endpoint(&self) -> Option<&String> {
+                self.endpoint.as_ref()
+            }
         }
     };
 }
