@@ -18,6 +18,9 @@ use crate::model::want::{Kind, Spot, Want};
 /// What the questions are called in messages.
 const LISTING: &str = "listing offers";
 
+/// The right that reading the project's limits needs.
+const READ_PROJECT: &str = "compute.projects.get";
+
 /// Returns the offers.
 pub(super) async fn offers(cloud: &Gcp, want: &Want) -> Result<OfferBatch> {
     let machines = asked(want, shapes());
@@ -148,7 +151,8 @@ fn spot_only(want: &Want, machines: &[&Shape]) -> Option<String> {
     }
     let only = |gpu: &&crate::model::gpu::GpuWant| {
         let mut of = machines.iter().filter(|shape| {
-            let fits = |cards: &super::shapes::Cards| cards.count == gpu.count && gpu.model.matches(&cards.gpu);
+            let fits =
+                |cards: &super::shapes::Cards| cards.count == gpu.count && gpu.model.matches(&cards.gpu);
             shape.cards.as_ref().is_some_and(fits)
         });
         gpu.model != GpuModel::Any && of.clone().next().is_some() && of.all(|shape| !shape.on_demand)
@@ -204,7 +208,8 @@ impl Gcp {
                 let account = &self.setup.account;
                 return Err(Box::new(Error::new(ErrorKind::NotFound, account, doing, message, Reached::No)));
             }
-            Err(error) if error.kind == ErrorKind::Forbidden => {
+            // Any other refusal (the API is off, no such project) is of everything.
+            Err(error) if error.kind == ErrorKind::Forbidden && error.message.contains(READ_PROJECT) => {
                 unread.insert(error.message.clone());
             }
             Err(error) => return Err(error),

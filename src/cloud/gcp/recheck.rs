@@ -19,6 +19,7 @@ use crate::cloud::{Recheck, Result};
 use crate::http::address::segment;
 use crate::model::money::Usd;
 use crate::model::offer_key::OfferKey;
+use crate::model::want::Want;
 
 /// What the questions are called in messages.
 const CHECKING: &str = "checking the offer again";
@@ -45,7 +46,7 @@ struct Deprecated {
 }
 
 /// Asks for the offer that `key` names. Its wishes are those of the key: the id is complete.
-pub(super) async fn recheck(cloud: &Gcp, key: &OfferKey) -> Result<Recheck> {
+pub(super) async fn recheck(cloud: &Gcp, key: &OfferKey, _: &Want) -> Result<Recheck> {
     let gone = |why: String| Ok(Recheck::Gone(why));
     let kind = if key.spot { "spot" } else { "on demand" };
     let zone = key.zone.as_deref().unwrap_or_default();
@@ -84,12 +85,8 @@ pub(super) async fn recheck(cloud: &Gcp, key: &OfferKey) -> Result<Recheck> {
     }
     // Google's own figure only ever raises the catalogue's: whether it counts everything is not documented.
     let compute = advice.price.map_or(price.compute, |told| told.max(price.compute));
-    let frame = Frame {
-        account: &cloud.setup.account,
-        sandbox: cloud.setup.loopback,
-        disk_gb,
-        floor: key.cuda,
-    };
+    let frame =
+        Frame { account: &cloud.setup.account, sandbox: cloud.setup.loopback, disk_gb, floor: key.cuda };
     let now = offer(shape, zone, key.spot, &Price { compute, ..price }, &frame);
     Ok(Recheck::Offered(Box::new(now)))
 }
@@ -184,9 +181,7 @@ mod tests {
 
     #[test]
     fn google_s_own_figures_are_read_where_they_can_be() {
-        let entry = |from: &str, units: Value, nanos: Value| {
-            json!({"interval": {"startTime": from}, "listPrice": {"currencyCode": "USD", "units": units, "nanos": nanos}})
-        };
+        let entry = |from: &str, units: Value, nanos: Value| json!({"interval": {"startTime": from}, "listPrice": {"currencyCode": "USD", "units": units, "nanos": nanos}});
         let history = json!({"priceHistory": [
             entry("2026-11-30T00:00:00Z", json!("0"), json!(281_840_000)),
             entry("2026-11-01T00:00:00Z", json!("9"), json!(0)),
@@ -194,13 +189,22 @@ mod tests {
         assert_eq!(latest_price(&history), Some(Usd::from_micros(281_840)));
         let of = |units, nanos| latest_price(&json!({"priceHistory": [entry("x", units, nanos)]}));
         assert_eq!(of(json!("1"), Value::Null), Some(Usd::from_micros(1_000_000)));
-        for none in [of(json!("x"), json!(1)), of(json!("0"), json!(0)), of(json!([]), json!(0)), of(json!("-1"), json!(0))] {
+        for none in [
+            of(json!("x"), json!(1)),
+            of(json!("0"), json!(0)),
+            of(json!([]), json!(0)),
+            of(json!("-1"), json!(0)),
+        ] {
             assert_eq!(none, None);
         }
         for odd in [json!(null), json!([]), json!({"priceHistory": 7}), json!({"priceHistory": [7]})] {
             assert_eq!((latest_price(&odd), obtainability(&odd)), (None, None), "{odd}");
         }
-        let score = |score: Value| obtainability(&json!({"recommendations": [{"scores": {"obtainability": score}}]}));
-        assert_eq!((score(json!(0.9)), score(json!(0)), score(json!(7)), score(json!("1"))), (Some(0.9), Some(0.0), None, None));
+        let score =
+            |score: Value| obtainability(&json!({"recommendations": [{"scores": {"obtainability": score}}]}));
+        assert_eq!(
+            (score(json!(0.9)), score(json!(0)), score(json!(7)), score(json!("1"))),
+            (Some(0.9), Some(0.0), None, None)
+        );
     }
 }

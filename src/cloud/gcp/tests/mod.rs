@@ -1,0 +1,5 @@
+//! The account against canned answers.
+
+mod offers;
+mod recheck;
+mod shop;
