@@ -3,7 +3,8 @@
 //! It is fetched at most once an hour. A copy that is not what it should be (another header, less than half of the last good
 //! one, prices far off the list) is refused, and then, as when none comes, the last good one is used for up to seven days.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{self, Arc, LazyLock, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -159,7 +160,7 @@ impl Source {
         let fetched = match paused {
             Some((_, why)) => Err(why.clone()),
             None => {
-                let fetched = self.fetch(last.clone()).await;
+                let fetched = self.fetch_in_turn(last.clone()).await;
                 held.failed = fetched.as_ref().err().map(|why| (Instant::now(), why.clone()));
                 fetched
             }
@@ -173,6 +174,26 @@ impl Source {
             (Err(why), Some(copy)) => Ok(Got { copy, stale: Some(why) }),
             (Err(why), None) => Err(why),
         }
+    }
+
+    /// Fetches, or takes what another account of this process has just fetched, or failed to.
+    async fn fetch_in_turn(&self, last: Option<Arc<Copy>>) -> Result<Copy, String> {
+        let turn = turn(&self.url);
+        let (mut failed, has_waited) = match turn.try_lock() {
+            Ok(failed) => (failed, false),
+            Err(_) => (turn.lock().await, true),
+        };
+        if has_waited {
+            if let Some(why) = failed.as_ref() {
+                return Err(why.clone());
+            }
+            if let Some(copy) = self.load().await.filter(Copy::is_fresh) {
+                return Ok(copy);
+            }
+        }
+        let fetched = self.fetch(last).await;
+        *failed = fetched.as_ref().err().cloned();
+        fetched
     }
 
     async fn fetch(&self, last: Option<Arc<Copy>>) -> Result<Copy, String> {
@@ -197,6 +218,15 @@ impl Source {
     fn question(&self) -> String {
         format!("prices {VERSION} {}", self.url)
     }
+}
+
+/// Why the last fetch from an address failed, held while one is under way: all accounts use the same catalogues.
+type Turn = Arc<Mutex<Option<String>>>;
+
+fn turn(url: &str) -> Turn {
+    static TURNS: LazyLock<sync::Mutex<HashMap<String, Turn>>> = LazyLock::new(sync::Mutex::default);
+    let mut turns = TURNS.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(turns.entry(url.to_owned()).or_default())
 }
 
 /// Reads an answer; an error says why it is no catalogue to go by.

@@ -118,6 +118,24 @@ async fn each_is_fetched_once_an_hour_by_whoever_comes() {
 }
 
 #[tokio::test]
+async fn two_accounts_fetch_once() {
+    let (world, server) = World::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let account = || catalogues(&server, Some(folder.path()));
+    let ask = async |account: Catalogues| l4_price(&account.prices(&l4()).await);
+    let both = futures_util::future::join(ask(account()), ask(account())).await;
+    assert_eq!(both, (Some((706_832, false)), Some((706_832, false))));
+    assert_eq!(server.lines().len(), 1);
+    world.gpuhunt(Reply::Answer(404, String::new(), String::new()));
+    age(folder.path(), hours(2));
+    let (one, two) = (account(), account());
+    let machines = l4();
+    let (one, two) = futures_util::future::join(one.prices(&machines), two.prices(&machines)).await;
+    assert!(one.notes[0].contains("404") && two.notes[0].contains("404"));
+    assert_eq!(server.lines().len(), 2);
+}
+
+#[tokio::test]
 async fn the_age_is_what_the_source_tells_of_it() {
     let (world, server) = World::start().await;
     let text = hunted(&l4_rows().iter().map(String::as_str).collect::<Vec<_>>());
