@@ -27,10 +27,15 @@ mod marks;
 mod mend;
 mod offers;
 mod order;
+mod places;
 mod ports;
+mod prices;
+mod quotas;
 mod recheck;
+mod rows;
 #[cfg(test)]
 mod samples;
+mod shapes;
 mod states;
 #[cfg(test)]
 mod tests;
@@ -100,25 +105,24 @@ pub struct Gcp {
     capabilities: Capabilities,
     api: client::Api,
     images: image::Images,
+    prices: prices::Catalogues,
     watch: watch::Watch,
 }
 
 impl Gcp {
     /// Returns the account. No request.
     pub fn new(setup: Setup, settings: Settings, http: http::Client) -> Gcp {
+        // Of another endpoint than Google's own the price catalogues are below it too.
+        let elsewhere = (setup.endpoint != DEFAULT_ENDPOINT).then_some(setup.endpoint.as_str());
         Gcp {
             capabilities: setup.adjust(capabilities()),
+            prices: prices::Catalogues::new(&setup, elsewhere, &http),
             api: client::Api::new(&setup, &settings, http),
             images: image::Images::new(&setup),
             setup,
             settings,
             watch: watch::Watch::default(),
         }
-    }
-
-    /// Whether another endpoint than Google's own is asked; the price catalogues are then below it too.
-    fn is_elsewhere(&self) -> bool {
-        self.setup.endpoint != DEFAULT_ENDPOINT
     }
 
     /// Returns what machines are read with.
