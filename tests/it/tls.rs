@@ -172,3 +172,59 @@ async fn without_any_root_certificate_what_needs_none_works() {
     );
     assert_eq!(secure.sandbox.requests().len(), 0);
 }
+
+/// A world that trusts the authority alone and has an account at Nebius, all of it over TLS.
+async fn nebius(authority: &Authority, protocol: &str) -> World {
+    let mut world = world(authority, authority.server("127.0.0.1", protocol, |_| {})).await;
+    world.without_runpod();
+    let nebius = world.sandbox.nebius();
+    let (endpoint, token) = (nebius.endpoint(), nebius.token().to_owned());
+    assert!(endpoint.starts_with("https://127.0.0.1:"), "{endpoint}");
+    world.config(&format!("[nebius]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
+    world.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
+    world.set("NEBIUS_IAM_TOKEN", token);
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_over_tls_and_alpn() {
+    let authority = Authority::new("one");
+    let mut world = nebius(&authority, "h2").await;
+    let (code, ran) = world.json("provision --gpus H100:1 --name dev").await;
+    assert_eq!(code, 0, "{ran}");
+    let smi = world.run("ssh dev -- nvidia-smi -L").await;
+    assert!(smi.code == 0 && smi.stdout.contains("H100"), "{smi:?}");
+    // A name for loopback is as good as a number, and the certificate is looked at all the same.
+    let number = world.sandbox.nebius().endpoint();
+    world.set("GPUPROV_NEBIUS_ENDPOINT", number.replace("127.0.0.1", "localhost"));
+    let ran = world.run("offers --gpus H100:1").await;
+    assert!(ran.code == 1 && ran.stderr.contains("its certificate is not for the name localhost"), "{ran:?}");
+    world.set("GPUPROV_NEBIUS_ENDPOINT", number);
+    let removed = world.run("rm dev --yes").await;
+    assert_eq!((removed.code, removed.stdout.as_str()), (0, "dev\n"), "{removed:?}");
+    assert!(world.sandbox.nebius().left().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_trusts_and_speaks_no_less_than_https() {
+    let (authority, other) = (Authority::new("one"), Authority::new("other"));
+    // No agreement on HTTP/2: nothing is sent.
+    let world = nebius(&authority, "http/1.1").await;
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    assert_eq!((code, world.requests()), (1, 0), "{document}");
+    let message = document["error"]["message"].as_str().unwrap();
+    assert!(message.contains("no secure connection to 127.0.0.1"), "{message}");
+
+    let world = nebius(&authority, "h2").await;
+    world.write("ca.pem", &other.pem);
+    for words in ["offers --gpus H100:1", "provision --gpus H100:1 --name dev"] {
+        let (code, document) = world.json(words).await;
+        let message = document["error"]["message"].as_str().unwrap_or_default();
+        assert!(code == 1 && message.contains("does not trust"), "{words}: {document}");
+    }
+    world.write("ca.pem", "");
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    let message = document["error"]["message"].as_str().unwrap_or_default();
+    assert!(code == 1 && message.contains("no root certificates"), "{document}");
+    assert_eq!(world.requests(), 0);
+}
