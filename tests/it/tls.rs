@@ -228,3 +228,58 @@ async fn grpc_trusts_and_speaks_no_less_than_https() {
     assert!(code == 1 && message.contains("no root certificates"), "{document}");
     assert_eq!(world.requests(), 0);
 }
+
+/// A proxy that connects every `CONNECT` to `target`, and what was asked of it.
+async fn proxy(target: String) -> (String, Arc<std::sync::Mutex<Vec<String>>>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let log = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (target, log) = (target.clone(), Arc::clone(&log));
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await?);
+                }
+                let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+                log.lock().unwrap().push(line);
+                let mut cloud = tokio::net::TcpStream::connect(target).await?;
+                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+                tokio::io::copy_bidirectional(&mut stream, &mut cloud).await
+            });
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_goes_through_a_proxy_but_not_to_loopback() {
+    let authority = Authority::new("one");
+    let mut world = World::with(|options: &mut Options| {
+        options.tls = Some(authority.server("nebius.example", "h2", |_| {}));
+    })
+    .await;
+    world.without_runpod();
+    world.write("ca.pem", &authority.pem);
+    world.set("SSL_CERT_FILE", world.home().join("ca.pem"));
+    let loopback = world.sandbox.nebius().endpoint();
+    let (proxy, asked) = proxy(loopback.trim_start_matches("https://").to_owned()).await;
+    world.set("HTTPS_PROXY", proxy);
+    world.set("NEBIUS_IAM_TOKEN", world.sandbox.nebius().token().to_owned());
+    world.set("GPUPROV_NEBIUS_ENDPOINT", "https://nebius.example");
+    let (code, list) = world.json("offers --gpus H100:1").await;
+    assert_eq!(code, 0, "{list}");
+    assert_eq!(*asked.lock().unwrap(), ["CONNECT nebius.example:443 HTTP/1.1"], "one connection for all calls");
+    world.set("NO_PROXY", "nebius.example");
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    let message = document["error"]["message"].as_str().unwrap_or_default();
+    assert!(code == 1 && message.contains("nebius.example"), "{document}");
+    world.unset("NO_PROXY");
+    world.set("GPUPROV_NEBIUS_ENDPOINT", loopback);
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    assert!(code == 1 && document.to_string().contains("not for the name 127.0.0.1"), "{document}");
+    assert_eq!(asked.lock().unwrap().len(), 1);
+}
