@@ -272,7 +272,11 @@ async fn grpc_goes_through_a_proxy_but_not_to_loopback() {
     world.set("GPUPROV_NEBIUS_ENDPOINT", "https://nebius.example");
     let (code, list) = world.json("offers --gpus H100:1").await;
     assert_eq!(code, 0, "{list}");
-    assert_eq!(*asked.lock().unwrap(), ["CONNECT nebius.example:443 HTTP/1.1"], "one connection for all calls");
+    assert_eq!(
+        *asked.lock().unwrap(),
+        ["CONNECT nebius.example:443 HTTP/1.1"],
+        "one connection for all calls"
+    );
     world.set("NO_PROXY", "nebius.example");
     let (code, document) = world.json("offers --gpus H100:1").await;
     let message = document["error"]["message"].as_str().unwrap_or_default();
