@@ -201,3 +201,7 @@ pub(super) fn redact(text: &str) -> String {
 pub(super) fn refusal(answer: &Answer) -> Option<super::wire::RefusalBody> {
     answer.json::<Refusal>().ok()?.error
 }
+
+#[cfg(test)]
+#[path = "errors_tests.rs"]
+mod tests;

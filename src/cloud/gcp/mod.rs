@@ -33,6 +33,8 @@ mod prices;
 mod quotas;
 mod recheck;
 mod rows;
+#[cfg(test)]
+mod samples;
 mod shapes;
 mod states;
 #[cfg(test)]
