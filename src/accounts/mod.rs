@@ -7,6 +7,7 @@ pub mod endpoint;
 pub mod error;
 pub mod identity;
 mod kind;
+mod nebius;
 pub mod registry;
 mod runpod;
 pub mod sources;
@@ -18,6 +19,8 @@ pub use error::AccountsError;
 pub use registry::{Account, Connect, Connected, FoundNotUsed, connect};
 pub use sources::Place;
 
+#[cfg(test)]
+mod nebius_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
