@@ -10,12 +10,13 @@ use serde_json::Value;
 use super::credentials::exchange;
 use super::credentials::{Credentials, key};
 use super::errors::{Asked, Attempt, is_missing, refused, unreadable};
-use super::wire::{Disk, Firewall, GuestAttributes, Image, Instance, ListPage, Operation, told};
+use super::names::{is_name, is_zone};
+use super::verdicts::Operation;
+use super::wire::{Disk, Firewall, GuestAttributes, Image, Instance, told};
 use super::{CREATE_TIMEOUT, Settings};
 use crate::cloud::lenient::object;
 use crate::cloud::{Error, ErrorKind, Reached, Result, Setup};
 use crate::http::address::{query, segment};
-use crate::http::pages::{self, Page, PagesError};
 use crate::http::token::{Granted, Tokens};
 use crate::http::{Answer, Client, Method, Request, Retry};
 use crate::model::account::AccountId;
@@ -33,9 +34,6 @@ pub(super) const DELETING: &str = "deleting the machine";
 
 /// How long the create may take with waiting for the rate window.
 const CREATE_WITHIN: Duration = CREATE_TIMEOUT.saturating_add(Duration::from_secs(31));
-
-/// No list of ours has so many pages of 500.
-const MOST_PAGES: usize = 200;
 
 /// How often a read that is refused for its rate is tried again, and after how long at first. Google says so with a 403, which
 /// the client below does not take for one.
@@ -89,11 +87,6 @@ impl Api {
     /// Returns the circumstances of a request, for its errors.
     pub(super) fn asked(&self, doing: &'static str) -> Asked<'_> {
         Asked { account: &self.account, doing, project: &self.project, network: &self.network, attempt: None }
-    }
-
-    /// Returns the client, for what needs no credentials.
-    pub(super) fn http(&self) -> &Client {
-        &self.http
     }
 
     /// Returns the path of something in the account's project, from `regions/us-central1` for example; the project itself for
@@ -278,43 +271,6 @@ impl Api {
         self.get_json(&path, LOOKING).await
     }
 
-    /// Lists what a filter lets through, all pages: entries of a list, or the entries called `member` over all zones. A zone
-    /// that did not answer is an error: what is in it would not be seen.
-    pub(super) async fn list(
-        &self,
-        path: &str,
-        filter: &str,
-        member: &str,
-        doing: &'static str,
-    ) -> Result<Vec<Value>> {
-        let asked = self.asked(doing);
-        let page = async |token: Option<String>| -> Result<Page<Value>> {
-            let mut pairs = vec![("maxResults", "500")];
-            if !filter.is_empty() {
-                pairs.insert(0, ("filter", filter));
-            }
-            if let Some(token) = &token {
-                pairs.push(("pageToken", token));
-            }
-            let path = self.in_project(&format!("{path}?{}", query(pairs)));
-            let answer = self.send(&asked, || self.request(Method::GET, &path)).await?;
-            let page: ListPage = object(read(&answer, &asked)?)
-                .ok_or_else(|| unreadable(&asked, "it is no list", Reached::No))?;
-            let silent = page.unreachables.unwrap_or_default();
-            if !silent.is_empty() {
-                return Err(unreached(&asked, &silent.join(", ")));
-            }
-            let items = entries(page.items, member, &asked)?;
-            Ok(Page { items, next: page.next_page_token.filter(|token| !token.is_empty()) })
-        };
-        match pages::all(MOST_PAGES, page).await {
-            Ok(entries) => Ok(entries),
-            Err(PagesError::Page(error)) => Err(error),
-            Err(PagesError::Repeated) => Err(unreadable(&asked, "the list repeats itself", Reached::No)),
-            Err(PagesError::TooMany(_)) => Err(unreadable(&asked, "the list has no end", Reached::No)),
-        }
-    }
-
     /// Returns the path of something in a zone, names checked.
     fn thing(&self, zone: &str, kind: &str, name: &str, doing: &'static str) -> Result<String> {
         self.name(name, doing)?;
@@ -336,7 +292,7 @@ impl Api {
         Err(self.asked(doing).error(ErrorKind::NotFound, message, Reached::No))
     }
 
-    fn request(&self, method: Method, path: &str) -> Request {
+    pub(super) fn request(&self, method: Method, path: &str) -> Request {
         self.http
             .request(method, format!("{}{path}", self.base))
             .header(ACCEPT, "application/json")
@@ -346,7 +302,7 @@ impl Api {
 
     /// Sends a request that may be repeated: once more with a new token when this one is not taken, again after a pause when
     /// there were too many.
-    async fn send(&self, asked: &Asked<'_>, request: impl Fn() -> Request) -> Result<Answer> {
+    pub(super) async fn send(&self, asked: &Asked<'_>, request: impl Fn() -> Request) -> Result<Answer> {
         let once = async |token: &Secret| {
             let answer = request().bearer(token).send().await;
             answer.map_err(|error| Error::unanswered(error, &self.account, asked.doing))
@@ -397,31 +353,6 @@ pub(super) enum Waited {
     Unknown,
 }
 
-/// Whether a text can be a zone (`us-central1-a`).
-pub(super) fn is_zone(text: &str) -> bool {
-    (5..=40).contains(&text.len())
-        && text.contains('-')
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
-/// Returns the region of a zone: all but its last part.
-pub(super) fn region_of(zone: &str) -> &str {
-    zone.rsplit_once('-').map_or(zone, |(region, _)| region)
-}
-
-/// Whether a text can be the name of a machine, disk, rule or operation (RFC 1035; system operations have more parts).
-pub(super) fn is_name(text: &str) -> bool {
-    (1..=120).contains(&text.len())
-        && text.starts_with(|c: char| c.is_ascii_lowercase())
-        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-}
-
-/// Whether a text can be the numeric id of something.
-pub(super) fn is_number(text: &str) -> bool {
-    (1..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit())
-}
-
 /// Reads the operation that a change is answered with.
 pub(super) fn operation(answer: &Answer, asked: &Asked<'_>) -> Result<Operation> {
     let value: Value = read_changed(answer, asked)?;
@@ -431,35 +362,8 @@ pub(super) fn operation(answer: &Answer, asked: &Asked<'_>) -> Result<Operation>
         .ok_or_else(|| unreadable(asked, "it holds no operation", Reached::Yes))
 }
 
-fn entries(items: Value, member: &str, asked: &Asked<'_>) -> Result<Vec<Value>> {
-    let scopes = match items {
-        Value::Null => return Ok(Vec::new()),
-        Value::Array(list) => return Ok(list),
-        Value::Object(scopes) => scopes,
-        _ => return Err(unreadable(asked, "its items are none", Reached::No)),
-    };
-    let mut all = Vec::new();
-    for (scope, mut held) in scopes {
-        match held.get_mut(member).map(Value::take) {
-            Some(Value::Array(list)) => all.extend(list),
-            Some(Value::Null) | None => {}
-            Some(_) => return Err(unreadable(asked, "a zone's items are none", Reached::No)),
-        }
-        let warning = held.pointer("/warning/code").and_then(Value::as_str).unwrap_or_default();
-        if !matches!(warning, "" | "NO_RESULTS_ON_PAGE") {
-            return Err(unreached(asked, &format!("{scope} ({warning})")));
-        }
-    }
-    Ok(all)
-}
-
-fn unreached(asked: &Asked<'_>, which: &str) -> Box<Error> {
-    let message = format!("Google could not reach {}: what is there is not known", one_line(which, 200));
-    asked.error(ErrorKind::Unavailable, message, Reached::No)
-}
-
 /// Reads a good answer to a question, or says what the bad one means.
-fn read<T: DeserializeOwned>(answer: &Answer, asked: &Asked<'_>) -> Result<T> {
+pub(super) fn read<T: DeserializeOwned>(answer: &Answer, asked: &Asked<'_>) -> Result<T> {
     read_as(answer, asked, Reached::No)
 }
 

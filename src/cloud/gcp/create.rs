@@ -9,13 +9,15 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Gcp;
-use super::client::{CREATING, is_number, operation};
+use super::client::{CREATING, operation};
 use super::errors::Asked;
 use super::image::{Picked, family_of};
 use super::marks::{Known, read_labels, rule};
+use super::names::is_number;
 use super::order::{Order, Parts, request_id};
 use super::ports;
-use super::wire::{Instance, Operation, told};
+use super::verdicts::Operation;
+use super::wire::{Instance, told};
 use crate::cloud::{Created, Error, ErrorKind, Journal, Preview, Reached, Result};
 use crate::model::handle::{Handle, Resource, ResourceKind};
 use crate::model::mark::Mark;

@@ -25,7 +25,7 @@ pub(super) async fn delete(cloud: &Gcp, handle: &Handle) -> Result<Deletion> {
     match kind_of(handle) {
         ResourceKind::Rule => ports::close(cloud, std::slice::from_ref(&handle.id)).await,
         ResourceKind::Disk => {
-            let known = known(cloud, handle, DELETING)?;
+            let Some(known) = known(cloud, handle, DELETING).await? else { return Ok(Deletion::Gone) };
             disk(cloud, &known, Some(&handle.id)).await
         }
         _ => machine(cloud, handle).await,
@@ -33,7 +33,7 @@ pub(super) async fn delete(cloud: &Gcp, handle: &Handle) -> Result<Deletion> {
 }
 
 async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Deletion> {
-    let known = known(cloud, handle, DELETING)?;
+    let Some(known) = known(cloud, handle, DELETING).await? else { return Ok(Deletion::Gone) };
     let ours = async || -> Result<Option<Instance>> {
         let found = cloud.api.instance(&known.zone, &known.name, DELETING).await?;
         Ok(found.filter(|instance| told(instance.id.as_ref()) == Some(&handle.id)))

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use super::faults::{Fault, explain, kind};
-use super::wire::{Operation, Refusal, TokenRefusal, told};
+use super::verdicts::{Operation, Refusal, TokenRefusal};
+use super::wire::told;
 use crate::cloud::{Error, ErrorKind, Limit, Reached};
 use crate::http::Answer;
 use crate::model::account::AccountId;
@@ -198,7 +199,7 @@ pub(super) fn redact(text: &str) -> String {
 }
 
 /// Reads the error body of an answer; none if it is not Google's.
-pub(super) fn refusal(answer: &Answer) -> Option<super::wire::RefusalBody> {
+pub(super) fn refusal(answer: &Answer) -> Option<super::verdicts::RefusalBody> {
     answer.json::<Refusal>().ok()?.error
 }
 

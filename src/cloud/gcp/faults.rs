@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::errors::{Asked, refusal};
 use super::mend;
-use super::wire::{Operation, QuotaInfo, told};
+use super::verdicts::{Operation, QuotaInfo};
+use super::wire::told;
 use crate::cloud::{Error, ErrorKind, Limit};
 use crate::http::Answer;
 
@@ -96,7 +97,7 @@ impl Fault {
 
 fn zone_list(value: &Value) -> Vec<String> {
     let words = value.as_str().unwrap_or_default().split([',', ' ']);
-    words.map(str::trim).filter(|zone| super::client::is_zone(zone)).map(str::to_owned).collect()
+    words.map(str::trim).filter(|zone| super::names::is_zone(zone)).map(str::to_owned).collect()
 }
 
 fn plain(word: &str) -> String {

@@ -4,9 +4,9 @@
 use futures_util::future::try_join;
 
 use super::Gcp;
-use super::client::{is_name, is_number, is_zone};
 use super::errors::unreadable;
 use super::marks::{Known, OURS, disk_data, is_rule_of, read_labels, rule, tag};
+use super::names::{is_name, is_number, is_zone};
 use super::states::{disk_look, ends_at, is_spot, look};
 use super::wire::{Disk, Firewall, Instance, last, things, told};
 use crate::cloud::{ErrorKind, Found, Look, Reached, Result, Which};

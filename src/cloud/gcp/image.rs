@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::client::{Api, is_name};
+use super::client::Api;
+use super::names::is_name;
 use super::wire::told;
 use crate::cloud::{Result, Setup};
 use crate::http::cache::Cache;

@@ -12,7 +12,7 @@ use super::marks::{Known, kind_of};
 use super::states::{self, has_end, is_leaving};
 use super::wire::{Instance, last, told};
 use super::{Gcp, ports};
-use crate::cloud::{ErrorKind, HostKeys, Look, Reached, Result};
+use crate::cloud::{ErrorKind, HostKeys, Look, Reached, Result, Which};
 use crate::model::handle::{Handle, ResourceKind};
 use crate::model::machine::MachineState;
 use crate::model::words::one_line;
@@ -39,20 +39,24 @@ pub(super) async fn inspect(cloud: &Gcp, handle: &Handle) -> Result<Look> {
     }
 }
 
-/// Returns where a thing is, or refuses a handle that does not say so, or says another project.
-pub(super) fn known(cloud: &Gcp, handle: &Handle, doing: &'static str) -> Result<Known> {
-    let refuse = |message: String| cloud.api.asked(doing).error(ErrorKind::Conflict, message, Reached::No);
-    let known = Known::read(&handle.data)
-        .ok_or_else(|| refuse(format!("the record of {} does not say in which zone it is", handle.id)))?;
+/// Returns where a thing is; none if it is nowhere. A handle that does not say it is a machine's number alone: our machines are
+/// then looked through. One that names another project than the account's is refused.
+pub(super) async fn known(cloud: &Gcp, handle: &Handle, doing: &'static str) -> Result<Option<Known>> {
+    let Some(known) = Known::read(&handle.data) else {
+        let ours = super::find::find(cloud, &Which::AnyMarked).await?;
+        let same = ours.into_iter().find(|found| found.handle.id == handle.id);
+        return Ok(same.and_then(|found| Known::read(&found.handle.data)));
+    };
     if known.project != cloud.settings.project {
         let (there, here) = (&known.project, &cloud.settings.project);
-        return Err(refuse(format!("it is in the project {there}, and the account is set to {here}")));
+        let message = format!("it is in the project {there}, and the account is set to {here}");
+        return Err(cloud.api.asked(doing).error(ErrorKind::Conflict, message, Reached::No));
     }
-    Ok(known)
+    Ok(Some(known))
 }
 
 async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Look> {
-    let known = known(cloud, handle, LOOKING)?;
+    let Some(known) = known(cloud, handle, LOOKING).await? else { return Ok(Look::of(MachineState::Gone)) };
     let mut failed_create = None;
     if let Some(operation) = &known.operation
         && !cloud.watch.is_settled(operation)
@@ -193,7 +197,7 @@ async fn taken_away(cloud: &Gcp, handle: &Handle, known: &Known) -> Option<Strin
 }
 
 async fn disk(cloud: &Gcp, handle: &Handle) -> Result<Look> {
-    let known = known(cloud, handle, LOOKING)?;
+    let Some(known) = known(cloud, handle, LOOKING).await? else { return Ok(Look::of(MachineState::Gone)) };
     let found = cloud.api.disk(&known.zone, &known.name, LOOKING).await?;
     let found = found.filter(|disk| told(disk.id.as_ref()) == Some(&handle.id));
     Ok(found.map_or_else(|| Look::of(MachineState::Gone), |disk| states::disk_look(&disk)))

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::client::{is_name, is_zone};
 use super::errors::Attempt;
+use super::names::{is_name, is_zone};
 use crate::model::handle::{Handle, Resource, ResourceKind};
 use crate::model::mark::{Claim, Mark};
 

@@ -23,8 +23,10 @@ mod faults;
 mod find;
 mod image;
 mod inspect;
+mod lists;
 mod marks;
 mod mend;
+mod names;
 mod offers;
 mod order;
 mod places;
@@ -39,6 +41,7 @@ mod shapes;
 mod states;
 #[cfg(test)]
 mod tests;
+mod verdicts;
 mod watch;
 mod wire;
 
@@ -128,6 +131,27 @@ impl Gcp {
     /// Returns what machines are read with.
     fn frame(&self) -> states::Frame {
         states::Frame { loopback: self.setup.loopback, ssh_port: self.settings.ssh_port }
+    }
+}
+
+/// Whether a text can be a zone (`us-central1-a`).
+pub fn is_zone(text: &str) -> bool {
+    names::is_zone(text)
+}
+
+/// Whether a text can be the id of a project; an old one may have its domain before it (`example.com:my-project`).
+pub fn is_project(text: &str) -> bool {
+    (1..=100).contains(&text.len())
+        && text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.:".contains(&b))
+}
+
+/// Whether a text can be a network: its name, or its path in a project that shares it (`projects/P/global/networks/N`).
+pub fn is_network(text: &str) -> bool {
+    match text.split('/').collect::<Vec<_>>()[..] {
+        [name] | ["global", "networks", name] => names::is_name(name),
+        ["projects", project, "global", "networks", name] => is_project(project) && names::is_name(name),
+        _ => false,
     }
 }
 

@@ -4,9 +4,11 @@ use jiff::Timestamp;
 use ring::digest;
 use serde_json::{Value, json};
 
-use super::client::{CREATING, is_zone};
+use super::client::CREATING;
 use super::errors::Attempt;
 use super::marks::{self, Known};
+use super::names::is_zone;
+use super::shapes::{Shape, find};
 use super::states::USER;
 use super::{Gcp, MOST_DISK_GB};
 use crate::cloud::{Error, ErrorKind, Reached, Result};
@@ -32,6 +34,7 @@ pub(super) struct Order {
     pub(super) zone: String,
     pub(super) attempt: Attempt,
     network: String,
+    shape: &'static Shape,
 }
 
 /// The parts of a body that can change from one try to the next.
@@ -60,6 +63,8 @@ impl Order {
         let key = OfferKey::decode(&offer.id).map_err(|error| broken(error.to_string()))?;
         let zone = key.zone.clone().filter(|zone| is_zone(zone));
         let zone = zone.ok_or_else(|| broken("the offer names no zone".to_owned()))?;
+        let shape = find(&key.instance_type, key.gpu_count)
+            .ok_or_else(|| broken(format!("gpuprov does not know the machine type {}", key.instance_type)))?;
         if spec.image.is_some() {
             return Err(of_user("Google's machines boot images of ours".to_owned()));
         }
@@ -79,13 +84,16 @@ impl Order {
         {
             return Err(of_user(format!("{wide}: machines at Google get an IPv4 address only")));
         }
+        if !key.spot && !shape.on_demand {
+            return Err(broken(format!("Google sells {} as spot only", key.instance_type)));
+        }
         let attempt = Attempt {
             instance_type: key.instance_type.clone(),
             zone: zone.clone(),
             spot: key.spot,
-            gpu: offer.gpu.clone(),
+            gpu: shape.cards.as_ref().map(|cards| cards.gpu.name.clone()),
         };
-        Ok(Order { key, zone, attempt, network: network_link(&cloud.settings.network) })
+        Ok(Order { key, zone, attempt, network: network_link(&cloud.settings.network), shape })
     }
 
     /// Whether the machine has GPUs.
@@ -126,7 +134,7 @@ impl Order {
                     "sourceImage": parts.image,
                     // A string on the wire.
                     "diskSizeGb": parts.disk_gb.to_string(),
-                    "diskType": in_zone("diskTypes", disk_type(instance_type)),
+                    "diskType": in_zone("diskTypes", self.shape.boot_disk),
                     "labels": marks::labels(mark),
                 },
             }],
@@ -142,11 +150,11 @@ impl Order {
                 "enableSecureBoot": false, "enableVtpm": true, "enableIntegrityMonitoring": true,
             },
         });
-        if instance_type.starts_with("n1-") && self.has_gpu() {
+        if let Some(cards) = self.shape.cards.as_ref().filter(|cards| cards.attached) {
             // All others have their GPUs in them, and naming these is refused.
             body["guestAccelerators"] = json!([{
-                "acceleratorType": in_zone("acceleratorTypes", "nvidia-tesla-t4"),
-                "acceleratorCount": self.key.gpu_count,
+                "acceleratorType": in_zone("acceleratorTypes", &cards.gpu.raw),
+                "acceleratorCount": cards.count,
             }]);
         }
         if !spec.ports.is_empty() {
@@ -197,14 +205,6 @@ impl Order {
             items.push(item("user-data", USER_DATA));
         }
         items
-    }
-}
-
-/// Returns the type of a machine's boot disk. The newest ones take Hyperdisk only.
-pub(super) fn disk_type(instance_type: &str) -> &'static str {
-    match instance_type.starts_with("a3-ultragpu-") || instance_type.starts_with("a4-") {
-        true => "hyperdisk-balanced",
-        false => "pd-balanced",
     }
 }
 

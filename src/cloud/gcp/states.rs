@@ -3,7 +3,8 @@
 
 use jiff::Timestamp;
 
-use super::client::region_of;
+use super::places::region_of;
+use super::prices;
 use super::wire::{Disk, Instance, last, told};
 use crate::cloud::{Error, ErrorKind, HostKeys, Look, Reached, Sold};
 use crate::model::account::AccountId;
@@ -15,9 +16,6 @@ use super::client::LOOKING;
 
 /// Whom to log in as: the user to whom cloud-init gives the keys of the metadata too.
 pub(super) const USER: &str = "ubuntu";
-
-/// What a GiB of disk costs a month, for left-overs (cloud.google.com/compute/disks-image-pricing, balanced disks).
-const DISK_MONTH: Usd = Usd::from_micros(100_000);
 
 /// What the fields are read with.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +118,7 @@ fn sold(instance: &Instance) -> Sold {
         gpu_count: card.and_then(|_| cards.iter().map(|card| card.accelerator_count).sum()),
         disk_gb: boot.and_then(|disk| told(disk.disk_size_gb.as_ref())?.parse().ok()),
         instance_type: told(instance.machine_type.as_ref()).map(|name| one_line(last(name), 60)),
-        region: zone.as_deref().map(|zone| region_of(zone).to_owned()),
+        region: zone.as_deref().and_then(region_of).map(str::to_owned),
         zone,
         ..Sold::default()
     }
@@ -130,7 +128,7 @@ fn sold(instance: &Instance) -> Sold {
 pub(super) fn disk_look(disk: &Disk) -> Look {
     let mut look = Look::of(MachineState::Unknown);
     let size = told(disk.size_gb.as_ref()).and_then(|size| size.parse().ok());
-    look.costs_now = size.map(|size| DISK_MONTH.per_month_for(size));
+    look.costs_now = size.map(|size| prices::parts(Usd::ZERO, size, false).disk);
     look.sold.price_per_hour = look.costs_now;
     look.sold.disk_gb = size;
     look.sold.zone = told(disk.zone.as_ref()).map(|zone| one_line(last(zone), 40));

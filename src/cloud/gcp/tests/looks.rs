@@ -247,3 +247,13 @@ async fn pages_are_followed_and_crowded_reads_wait() {
     assert_eq!(cloud(&server.base).find(&Which::AnyMarked).await.unwrap().len(), 1);
     assert!(server.lines().iter().any(|line| line.contains("pageToken=next%20one")));
 }
+
+#[tokio::test]
+async fn a_number_alone_is_looked_for_among_ours() {
+    let list = good(&aggregated("instances", &[running()]));
+    let server = server(vec![(MACHINES, vec![list]), (GET, vec![good(&running())])]).await;
+    let cloud = cloud(&server.base);
+    assert_eq!(cloud.inspect(&Handle::new(ID)).await.unwrap().state, MachineState::Running);
+    assert_eq!(cloud.inspect(&Handle::new("99")).await.unwrap().state, MachineState::Gone);
+    assert_eq!(cloud.delete(&Handle::new("99")).await.unwrap(), crate::cloud::Deletion::Gone);
+}
