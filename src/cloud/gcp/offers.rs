@@ -104,7 +104,9 @@ impl List {
             };
             let disk_gb = disk_gb(shape, want.disk_gb);
             if let Some(short) = quotas.forbids(&Need { shape, region, spot: *spot, disk_gb }) {
-                self.left_out.count(short);
+                if is_asked(zone, want) {
+                    self.left_out.count(short);
+                }
                 continue;
             }
             if price.is_listed && is_asked(zone, want) {

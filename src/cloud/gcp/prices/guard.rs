@@ -5,7 +5,7 @@
 //! and told to be; where the list has no price for the region, the machine is left out. Spot prices move, up to a discount of
 //! 91 % (cloud.google.com/compute/docs/instances/spot); below 6 % of the price on demand is none.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
@@ -129,10 +129,9 @@ fn listed(shape: &Shape, region: &str) -> Option<Usd> {
 
 /// Returns the lowest list price of a machine in any region.
 fn cheapest(shape: &Shape) -> Option<Usd> {
-    let mut regions: Vec<&str> = list().keys().map(|(_, region)| *region).collect();
-    regions.sort_unstable();
-    regions.dedup();
-    regions.into_iter().filter_map(|region| listed(shape, region)).min()
+    static REGIONS: LazyLock<BTreeSet<&'static str>> =
+        LazyLock::new(|| list().keys().map(|(_, region)| *region).collect());
+    REGIONS.iter().filter_map(|region| listed(shape, region)).min()
 }
 
 fn unit(what: &str, region: &str) -> Option<(Usd, Usd)> {

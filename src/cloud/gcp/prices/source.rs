@@ -183,13 +183,12 @@ impl Source {
             Ok(failed) => (failed, false),
             Err(_) => (turn.lock().await, true),
         };
-        if has_waited {
-            if let Some(why) = failed.as_ref() {
-                return Err(why.clone());
-            }
-            if let Some(copy) = self.load().await.filter(Copy::is_fresh) {
-                return Ok(copy);
-            }
+        if let Some(why) = failed.as_ref().filter(|_| has_waited) {
+            return Err(why.clone());
+        }
+        // It may have come while this one looked for it on disk.
+        if let Some(copy) = self.load().await.filter(Copy::is_fresh) {
+            return Ok(copy);
         }
         let fetched = self.fetch(last).await;
         *failed = fetched.as_ref().err().cloned();

@@ -265,3 +265,14 @@ async fn without_any_catalogue_there_are_no_offers() {
     assert!(list.contains("A100-80GB"), "{list}");
     assert_eq!(batch.offers[0].price_as_of.unwrap().to_string(), "2026-11-30T00:00:00Z");
 }
+
+#[test]
+fn a_create_takes_machines_for_what_the_table_says() {
+    for shape in crate::cloud::gcp::shapes::shapes() {
+        let ty = shape.machine_type;
+        assert_eq!(crate::cloud::gcp::order::disk_type(ty), shape.boot_disk, "{ty}");
+        let attached = shape.cards.as_ref().filter(|cards| cards.attached);
+        assert_eq!(attached.is_some(), ty.starts_with("n1-"), "{ty}");
+        assert!(attached.is_none_or(|cards| cards.gpu.raw == "nvidia-tesla-t4"), "{ty}");
+    }
+}

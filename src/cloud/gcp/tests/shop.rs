@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::cloud::Setup;
-use crate::cloud::gcp::credentials::{Credentials, key};
+use crate::cloud::gcp::Gcp;
 use crate::cloud::gcp::prices::{SAMPLE, hunted, hunted_row, packed};
-use crate::cloud::gcp::{Gcp, NETWORK, Settings};
+use crate::cloud::gcp::samples::cloud_with;
 use crate::http::canned::{Asked, Canned, Reply, json as answer};
-use crate::http::{Client, ClientOptions};
 use crate::model::offer::Offer;
 use crate::model::want::{Kind, Want};
 
@@ -20,33 +18,17 @@ pub(super) const CENTRAL: &str = "GET /compute/v1/projects/lab-1/regions/us-cent
 pub(super) const GPUHUNT: &str = "GET /prices/gpuhunt/catalog.zip";
 pub(super) const SKYPILOT: &str = "GET /prices/skypilot/vms.csv";
 
+/// An account with zones of its own.
+pub(super) fn cloud_of(base: &str, zones: &[&str]) -> Gcp {
+    cloud_with(base, |setup, settings| {
+        setup.timeout = Duration::from_secs(3);
+        settings.zones = zones.iter().map(|zone| (*zone).to_owned()).collect();
+    })
+}
+
 /// An account at `base`.
 pub(super) fn cloud(base: &str) -> Gcp {
     cloud_of(base, &[])
-}
-
-/// An account with zones of its own.
-pub(super) fn cloud_of(base: &str, zones: &[&str]) -> Gcp {
-    let setup = Setup {
-        account: "gcp/default".parse().unwrap(),
-        endpoint: base.to_owned(),
-        loopback: true,
-        timeout: Duration::from_secs(3),
-        secret_mark: "0123456789abcdef".to_owned(),
-        cache: None,
-        grace: None,
-        poll: None,
-        boot_timeout: None,
-    };
-    let settings = Settings {
-        credentials: Credentials::parse(&key::tests::file().to_string(), None, false).unwrap(),
-        project: "lab-1".to_owned(),
-        zones: zones.iter().map(|zone| (*zone).to_owned()).collect(),
-        network: NETWORK.to_owned(),
-        ssh_port: 22,
-    };
-    let options = ClientOptions { backoff: Duration::from_millis(1), ..ClientOptions::default() };
-    Gcp::new(setup, settings, Client::new(options))
 }
 
 /// A request for these GPUs, comma separated, with 50 GB.

