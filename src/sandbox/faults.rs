@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use super::gcp::GcpFault;
 use super::lock;
 use super::scripts::Script;
 use super::vast::VastFault;
@@ -90,7 +91,11 @@ pub struct Match {
     /// `list_instances`, `get_instance`, `create_instance`, `instance_action`, `add_tag`, `delete_tag`, `list_volumes`,
     /// `list_trash`, `get_volume`, `create_volume`, `volume_action`, `delete_volume`, `list_keys`, `get_key`,
     /// `create_key`, `delete_key`, `delete_keys`, `list_scripts`, `get_script`, `create_script`, `delete_script`,
-    /// `delete_scripts`, `journal`.
+    /// `delete_scripts`, `journal`. Google Cloud: `insert_instance`, `get_instance`, `list_instances` (over all zones),
+    /// `delete_instance`, `get_operation`, `wait_operation`, `guest_attributes`, `insert_firewall`, `get_firewall`,
+    /// `list_firewalls`, `delete_firewall`, `get_project`, `get_region`, `get_machine_type`, `get_accelerator_type`,
+    /// `image_family`, `get_image`, `get_network`, `list_disks`, `get_disk`, `delete_disk`, `list_operations`, `advice`,
+    /// `sts_token`, `impersonate`, `oauth_token`, `prices_gpuhunt`, `prices_skypilot`, and the others of `gcp/discovery.rs`.
     pub operation: Option<String>,
     /// First matching call that it is played on, counted from 1; absent is the next one.
     pub nth: Option<u32>,
@@ -256,6 +261,8 @@ pub enum FaultKind {
     Vast(VastFault),
     /// What only goes wrong at Verda.
     Verda(VerdaFault),
+    /// What only goes wrong at Google Cloud.
+    Gcp(GcpFault),
 }
 
 fn two_minutes() -> u64 {
@@ -303,6 +310,7 @@ impl FaultKind {
             FaultKind::Script { .. } => "script",
             FaultKind::Vast(fault) => fault.word(),
             FaultKind::Verda(fault) => fault.word(),
+            FaultKind::Gcp(fault) => fault.word(),
         }
     }
 

@@ -10,7 +10,7 @@
 //! - `oidc.rs`: signed tokens, for service accounts and for federation
 //! - `control.rs`: the same from outside, as HTTP and JSON
 //! - `machine/`: the SSH machines
-//! - `runpod/`, `vast/`, `verda/`: the clouds; `catalog/` holds their rows as data
+//! - `runpod/`, `vast/`, `verda/`, `gcp/`: the clouds; `catalog/` holds their rows as data
 //!
 //! A new cloud is one more folder with an `Emulator` (see `server.rs`), its own faults and scripts, one catalogue, and a
 //! handle as [`Sandbox::vast`] returns one: what a test does with that cloud alone is there.
@@ -20,6 +20,7 @@ mod chance;
 mod clock;
 mod control;
 mod faults;
+mod gcp;
 mod ledger;
 mod line;
 mod machine;
@@ -45,6 +46,10 @@ use tokio::task::JoinHandle;
 
 pub use clock::ClockMode;
 pub use faults::{Fault, FaultKind, Junk, Match, RetryAfter, When};
+pub use gcp::{
+    GCP_FIREWALL_PERMISSIONS, Gcp, GcpFault, GcpGuesses, GcpLeaves, GcpLeft, GcpLeftKind, GcpOperationError,
+    GcpPolicy, GcpPrices, GcpScript, GcpSeed, GcpSource,
+};
 pub use ledger::{LedgerEntry, Recorded};
 pub use oidc::OidcFlaw;
 pub use runpod::guesses::RunPodGuesses;
@@ -93,6 +98,12 @@ pub struct Options {
     pub verda_guesses: VerdaGuesses,
     /// How long Verda's access tokens live. Default an hour.
     pub verda_token_life: Duration,
+    /// What no document settles about Google Cloud, one way or the other.
+    pub gcp_guesses: GcpGuesses,
+    /// How long Google's exchanged tokens live. Default an hour.
+    pub gcp_token_life: Duration,
+    /// Longest time that Google holds a call that waits for an operation. Default 20 s.
+    pub gcp_hold: Duration,
     /// Port of sshd on machines that are an address alone, at any cloud; absent is 22 where the system allows it, else any.
     pub vm_ssh_port: Option<u16>,
 }
@@ -115,6 +126,9 @@ impl Options {
             vast_guesses: VastGuesses::default(),
             verda_guesses: VerdaGuesses::default(),
             verda_token_life: Duration::from_secs(3600),
+            gcp_guesses: GcpGuesses::default(),
+            gcp_token_life: Duration::from_secs(3600),
+            gcp_hold: Duration::from_secs(20),
             vm_ssh_port: None,
         }
     }
@@ -127,6 +141,7 @@ impl Options {
             boot: (Duration::from_millis(200), Duration::from_millis(400)),
             rate_limits: false,
             attach_lag: Duration::from_millis(150),
+            gcp_hold: Duration::from_secs(1),
             ..Options::new(scratch)
         }
     }
@@ -155,6 +170,7 @@ pub struct Sandbox {
     foreign: String,
     vast: Vast,
     verda: Verda,
+    gcp: Gcp,
     control: Option<Control>,
     ticker: JoinHandle<()>,
 }
@@ -188,7 +204,9 @@ impl Sandbox {
         let runpod_plug = Plug::start(runpod.clone(), Arc::clone(&shared)).await?;
         let vast = Vast::start(Arc::clone(&shared)).await?;
         let verda = Verda::start(Arc::clone(&shared)).await?;
-        let emulators: Vec<Arc<dyn Emulator>> = vec![runpod.clone(), vast.emulator(), verda.emulator()];
+        let gcp = Gcp::start(Arc::clone(&shared)).await?;
+        let emulators: Vec<Arc<dyn Emulator>> =
+            vec![runpod.clone(), vast.emulator(), verda.emulator(), gcp.emulator()];
         let control = match with_control {
             true => Some(Control::start(Arc::clone(&shared), Arc::clone(&runpod), emulators.clone()).await?),
             false => None,
@@ -210,6 +228,7 @@ impl Sandbox {
             foreign,
             vast,
             verda,
+            gcp,
             control,
             ticker,
         })
@@ -269,6 +288,11 @@ impl Sandbox {
         &self.verda
     }
 
+    /// Google Cloud: its endpoint, its projects, its instances, and what is left of them.
+    pub fn gcp(&self) -> &Gcp {
+        &self.gcp
+    }
+
     /// Port of sshd on every machine that is an address alone (Verda, Google Cloud, Nebius): 22 where the system allows it.
     pub fn vm_ssh_port(&self) -> u16 {
         self.shared.addresses.port()
@@ -297,7 +321,12 @@ impl Sandbox {
 
     /// The ids of the machines of somebody else that were there from the start, one for each cloud.
     pub fn strangers(&self) -> Vec<&str> {
-        vec![&self.foreign, self.vast.foreign_instance(), self.verda.foreign_instance()]
+        vec![
+            &self.foreign,
+            self.vast.foreign_instance(),
+            self.verda.foreign_instance(),
+            self.gcp.foreign_instance(),
+        ]
     }
 
     /// The foreign pod that was there from the start.

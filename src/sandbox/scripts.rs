@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::gcp::GcpScript;
 use super::vast::VastScript;
 use super::verda::VerdaScript;
 
@@ -60,6 +61,8 @@ pub enum Script {
     Vast(VastScript),
     /// What machines only do at Verda.
     Verda(VerdaScript),
+    /// What machines only do at Google Cloud.
+    Gcp(GcpScript),
 }
 
 fn one() -> f64 {
