@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::model::account::{AccountFilter, AccountId, CloudKind};
+use crate::model::account::{AccountFilter, AccountId};
 use crate::state::DirError;
 
 /// Why accounts cannot be used.
@@ -50,9 +50,6 @@ pub enum AccountsError {
         /// What is wrong, as it stands after the file's name.
         why: String,
     },
-    /// A cloud that this version does not have.
-    #[error("this version of gpuprov does not have {} yet", .0.title())]
-    NotYet(CloudKind),
     /// No such account is connected.
     #[error("no account `{0}` is connected")]
     NotConnected(AccountFilter),
