@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use gpuprov::sandbox::{LedgerEntry, LeftKind, Recorded};
+use gpuprov::sandbox::{LedgerEntry, LeftKind, NebiusLeftKind, Recorded};
 use serde_json::Value;
 
 use crate::case::{Case, command, shown};
@@ -18,8 +18,13 @@ pub fn ids(world: &World) -> BTreeSet<String> {
 
 /// What exists beside machines, and costs money or counts against a quota: disks, in the trash too, and keys.
 fn disks_and_keys(world: &World) -> Vec<String> {
-    let left = world.sandbox.verda().left();
-    left.iter().filter(|left| left.kind != LeftKind::Instance).map(ToString::to_string).collect()
+    let verda = world.sandbox.verda().left();
+    let verda = verda.iter().filter(|left| left.kind != LeftKind::Instance).map(ToString::to_string);
+    // A disk of Nebius's goes with its machine: while that is there it is none of these.
+    let nebius = if ids(world).is_empty() { world.sandbox.nebius().left() } else { Vec::new() };
+    let nebius = nebius.iter().filter(|left| left.kind != NebiusLeftKind::Instance);
+    let nebius: Vec<String> = nebius.map(|left| format!("{left:?}")).collect();
+    verda.chain(nebius).collect()
 }
 
 /// The ledger in one line a machine.
@@ -292,7 +297,9 @@ pub async fn aftermath(
     if !left.is_empty() {
         wrong.push(format!("in the end {left:?} exist"));
     }
-    let harmed = world.sandbox.verda().harmed();
+    let mut harmed: Vec<String> =
+        world.sandbox.verda().harmed().iter().map(|one| format!("{one:?}")).collect();
+    harmed.extend(world.sandbox.nebius().harmed().iter().map(|one| format!("{one:?}")));
     if !harmed.is_empty() {
         wrong.push(format!("{harmed:?} of somebody else is not as it was"));
     }
