@@ -123,19 +123,21 @@ pub const SUBJECTS: &[Subject] = &[
             "estimate",
             "list_subnets",
             "image_latest",
-            "list_instances",
             "get_instance",
+            "get_instance_by_name",
+            "list_instances",
             "get_operation",
             "list_operations",
             "list_disks",
             "get_disk",
+            "list_allocations",
         ],
         waits: &[],
         connect: |world| {
             world.without_runpod();
             world.with_nebius();
         },
-        claim: |tags| tags.get("gpuprov-claim").map(String::as_str),
+        claim: |labels| labels.get("gpuprov-claim").map(String::as_str),
     },
 ];
 

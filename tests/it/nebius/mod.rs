@@ -2,6 +2,7 @@
 //!
 //! The pass mark is that nothing is left: machines, disks, addresses.
 
+mod credentials;
 mod life;
 mod stories;
 

@@ -26,21 +26,24 @@ impl World {
         self.set("VERDA_CLIENT_SECRET", secret);
     }
 
-    /// Adds the first account at Nebius, by a service account's key.
+    /// Adds the first account at Nebius by its token; the port of its machines' sshd goes into the config file.
     pub fn with_nebius(&mut self) {
         let nebius = self.sandbox.nebius();
-        let (endpoint, key) = (nebius.endpoint(), nebius.key_file().unwrap());
-        let port = self.sandbox.vm_ssh_port();
-        self.write("nebius-key.json", &key);
-        let file = self.home().join("nebius-key.json");
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(&file, mode).unwrap();
-        self.config(&format!("[nebius]\nssh_port = {port}\ncredentials = \"{}\"\n", file.display()));
+        let (endpoint, port) = (nebius.endpoint(), self.sandbox.vm_ssh_port());
+        let (token, tenant) = (nebius.token().to_owned(), nebius.tenant().to_owned());
+        self.config(&format!("[nebius]\nssh_port = {port}\n"));
         self.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
+        self.set("NEBIUS_IAM_TOKEN", token);
+        self.set("NEBIUS_TENANT_ID", tenant);
     }
 
     /// Everything that must be in no output and in no file.
-    pub fn secrets(&self) -> [&str; 3] {
-        [self.sandbox.runpod_key(), self.sandbox.vast().key(), self.sandbox.verda().client_secret()]
+    pub fn secrets(&self) -> [&str; 4] {
+        [
+            self.sandbox.runpod_key(),
+            self.sandbox.vast().key(),
+            self.sandbox.verda().client_secret(),
+            self.sandbox.nebius().token(),
+        ]
     }
 }
