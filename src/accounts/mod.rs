@@ -5,6 +5,7 @@
 
 pub mod endpoint;
 pub mod error;
+mod gcp;
 pub mod identity;
 mod kind;
 mod nebius;
@@ -19,6 +20,8 @@ pub use error::AccountsError;
 pub use registry::{Account, Connect, Connected, FoundNotUsed, connect};
 pub use sources::Place;
 
+#[cfg(test)]
+mod gcp_tests;
 #[cfg(test)]
 mod nebius_tests;
 #[cfg(test)]
