@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::gcp::GcpFault;
 use super::lock;
+use super::nebius::NebiusFault;
 use super::scripts::Script;
 use super::vast::VastFault;
 use super::verda::VerdaFault;
@@ -96,6 +97,12 @@ pub struct Match {
     /// `list_firewalls`, `delete_firewall`, `get_project`, `get_region`, `get_machine_type`, `get_accelerator_type`,
     /// `image_family`, `get_image`, `get_network`, `list_disks`, `get_disk`, `delete_disk`, `list_operations`, `advice`,
     /// `sts_token`, `impersonate`, `oauth_token`, `prices_gpuhunt`, `prices_skypilot`, and the others of `gcp/discovery.rs`.
+    /// Nebius: `exchange_token`, `profile`, `list_tenants`, `get_tenant`, `list_projects`,
+    /// `get_project`, `list_platforms`, `get_platform`, `list_advice`, `list_spot_prices`, `list_quotas`, `get_quota`,
+    /// `estimate`, `list_subnets`, `get_subnet`, `image_latest`, `get_image`, `list_images`, `create_instance`,
+    /// `get_instance`, `get_instance_by_name`, `list_instances`, `delete_instance`, `start_instance`, `stop_instance`,
+    /// `get_operation`, `list_operations`, `list_disks`, `get_disk`, `get_disk_by_name`, `delete_disk`,
+    /// `list_allocations`.
     pub operation: Option<String>,
     /// First matching call that it is played on, counted from 1; absent is the next one.
     pub nth: Option<u32>,
@@ -263,6 +270,8 @@ pub enum FaultKind {
     Verda(VerdaFault),
     /// What only goes wrong at Google Cloud.
     Gcp(GcpFault),
+    /// What only goes wrong at Nebius.
+    Nebius(NebiusFault),
 }
 
 fn two_minutes() -> u64 {
@@ -311,7 +320,13 @@ impl FaultKind {
             FaultKind::Vast(fault) => fault.word(),
             FaultKind::Verda(fault) => fault.word(),
             FaultKind::Gcp(fault) => fault.word(),
+            FaultKind::Nebius(fault) => fault.word(),
         }
+    }
+
+    /// Whether the whole connection is reset, with all that goes on there, where one stream could be.
+    pub(super) fn ends_connection(&self) -> bool {
+        matches!(self, FaultKind::Nebius(NebiusFault::Disconnect))
     }
 
     /// Whether the emulator never sees the call.

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::gcp::GcpScript;
+use super::nebius::NebiusScript;
 use super::vast::VastScript;
 use super::verda::VerdaScript;
 
@@ -63,6 +64,8 @@ pub enum Script {
     Verda(VerdaScript),
     /// What machines only do at Google Cloud.
     Gcp(GcpScript),
+    /// What machines only do at Nebius.
+    Nebius(NebiusScript),
 }
 
 fn one() -> f64 {

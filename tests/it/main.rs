@@ -24,6 +24,7 @@ mod json;
 mod life;
 mod listed;
 mod ls;
+mod nebius;
 mod offers;
 mod ownership;
 mod provision;

@@ -76,7 +76,8 @@ impl Place {
     pub(super) async fn start(&self) -> io::Result<Emulator> {
         let emulator = Emulator::start(Options::new(self.root.join("machines"))).await?;
         let port = emulator.vm_ssh_port();
-        let config = format!("{CONFIG}\n[verda]\nssh_port = {port}\n\n[gcp]\nssh_port = {port}\n");
+        let tables = ["verda", "gcp", "nebius"].map(|cloud| format!("\n[{cloud}]\nssh_port = {port}\n"));
+        let config = format!("{CONFIG}{}", tables.concat());
         let key = emulator.gcp().try_key_file(emulator.gcp().project())?;
         std::fs::OpenOptions::new()
             .write(true)
@@ -102,6 +103,9 @@ impl Place {
             (env::GPUPROV_GCP_ENDPOINT.name, emulator.gcp().endpoint()),
             (env::GOOGLE_APPLICATION_CREDENTIALS.name, path(GCP_KEY)),
             (env::GOOGLE_CLOUD_PROJECT.name, emulator.gcp().project().to_owned()),
+            (env::GPUPROV_NEBIUS_ENDPOINT.name, emulator.nebius().endpoint()),
+            (env::NEBIUS_IAM_TOKEN.name, emulator.nebius().token().to_owned()),
+            (env::NEBIUS_TENANT_ID.name, emulator.nebius().tenant().to_owned()),
             (env::GPUPROV_CONFIG.name, path("config.toml")),
             (env::GPUPROV_STATE_DIR.name, path("state")),
             (env::GPUPROV_DATA_DIR.name, path("data")),

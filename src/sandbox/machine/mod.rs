@@ -203,6 +203,11 @@ impl Machine {
         line.split(' ').nth(1).unwrap_or_default().to_owned()
     }
 
+    /// Shows this host key from the next connection on.
+    pub(super) fn set_host_key(&self, key: PrivateKey) {
+        *lock(&self.inner.host_key) = key;
+    }
+
     /// Takes another host key from the next connection on.
     pub(super) fn swap_host_key(&self) {
         *lock(&self.inner.host_key) = new_host_key();

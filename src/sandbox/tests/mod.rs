@@ -3,6 +3,7 @@
 mod faults;
 mod gcp;
 mod life;
+mod nebius;
 mod ssh;
 mod strict;
 mod vast;
