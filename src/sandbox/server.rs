@@ -1,8 +1,8 @@
 //! The HTTP side that all emulators share: listening, reading a request, recording it, playing faults.
 //!
 //! It knows no cloud. An [`Emulator`] names the operation and the account of a call and answers it at once
-//! (answers never wait for anything, but a call may be held before); the order of edge, body limit, authentication
-//! and rate limit is each cloud's own and part of its `answer`. Faults on the wire are played here, before or after the effect.
+//! (answers never wait for anything, but a call may be held before); the order of edge, body limit, authentication and rate limit is each
+//! cloud's own and part of its `answer`. Faults on the wire are played here, before or after the effect.
 
 use std::fmt;
 use std::io;
@@ -41,11 +41,6 @@ pub(super) trait Emulator: std::fmt::Debug + Send + Sync + 'static {
     fn operation(&self, method: &str, path: &str) -> &'static str;
     /// Label of the account that the credentials belong to.
     fn account(&self, headers: &HeaderMap) -> Option<String>;
-    /// How much longer the call is held before it is carried out, after it was held for so long; asked again after that time.
-    /// Zero is not at all.
-    fn hold(&self, _call: &Call, _held: Duration) -> Duration {
-        Duration::ZERO
-    }
     /// Whether it speaks gRPC, where what goes wrong on the wire has other forms.
     fn grpc(&self) -> bool {
         false
@@ -53,6 +48,11 @@ pub(super) trait Emulator: std::fmt::Debug + Send + Sync + 'static {
     /// A body as it stands in the records.
     fn recorded(&self, _path: &str, body: &[u8]) -> Option<Value> {
         serde_json::from_slice(body).ok()
+    }
+    /// How much longer the call is held before it is carried out, after it was held for so long; asked again after that time.
+    /// Zero is not at all.
+    fn hold(&self, _call: &Call, _held: Duration) -> Duration {
+        Duration::ZERO
     }
     /// Carries the call out and answers it.
     fn answer(&self, call: &Call) -> Answer;
