@@ -14,7 +14,7 @@ use super::registry::Connect;
 use super::seal::{Contents, Parts};
 use super::sources::{Look, Place};
 use super::store::{Settings, Stored};
-use super::{runpod, vast, verda};
+use super::{nebius, runpod, vast, verda};
 use crate::cloud::{Cloud, Identity};
 use crate::model::account::{AccountId, CloudKind};
 use crate::model::secret::Secret;
@@ -139,7 +139,8 @@ impl Candidate {
 /// Returns the flags of `clouds set` that a terminal is asked for where nothing is given and nothing is found.
 pub fn asked_for(cloud: CloudKind) -> &'static [&'static str] {
     match cloud {
-        CloudKind::Gcp | CloudKind::Nebius => &[],
+        CloudKind::Gcp => &[],
+        CloudKind::Nebius => nebius::Accounts::ASKED,
         CloudKind::Runpod => runpod::Accounts::ASKED,
         CloudKind::Vast => vast::Accounts::ASKED,
         CloudKind::Verda => verda::Accounts::ASKED,
@@ -157,7 +158,8 @@ pub fn candidate(
 ) -> Result<Option<Candidate>, AccountsError> {
     let mut maker = Maker::new(request, timeout);
     let made = match account.cloud() {
-        cloud @ (CloudKind::Gcp | CloudKind::Nebius) => return Err(AccountsError::NotYet(cloud)),
+        cloud @ CloudKind::Gcp => return Err(AccountsError::NotYet(cloud)),
+        CloudKind::Nebius => maker.candidate::<nebius::Accounts>(account, given),
         CloudKind::Runpod => maker.candidate::<runpod::Accounts>(account, given),
         CloudKind::Vast => maker.candidate::<vast::Accounts>(account, given),
         CloudKind::Verda => maker.candidate::<verda::Accounts>(account, given),
@@ -183,9 +185,13 @@ impl Maker<'_> {
             let takes = K::FLAGS.join(", ");
             return Err(AccountsError::Flag { flag, cloud: account.cloud(), takes });
         }
-        let Some((credentials, place)) = K::given(given)?.or_else(|| self.usual::<K>(account)) else {
+        let Some((credentials, place)) = K::given(&self.look(), given)?.or_else(|| self.usual::<K>(account))
+        else {
             return Ok(None);
         };
+        if let Some(why) = K::unusable(&credentials) {
+            return Err(AccountsError::Given(format!("the credentials in {place} cannot be used: {why}")));
+        }
         let Official { base, tails, .. } = K::OFFICIAL;
         let endpoint = match &given.endpoint {
             // Whoever names an endpoint and an account in one command says where its credentials go.
@@ -201,7 +207,7 @@ impl Maker<'_> {
         let keep = given.endpoint.is_some() || !endpoint.loopback;
         let contents = Contents { credentials: parts, endpoint: endpoint.elsewhere().filter(|_| keep) };
         let (hint, secret) = (K::hint(&credentials), K::secret(&credentials));
-        let settings = given.settings();
+        let settings = given.settings().over(K::settings(&self.look(), account, &credentials));
         let mut config = self.look().config.clone();
         K::apply(&settings, account, &mut config);
         let elsewhere = endpoint.elsewhere();

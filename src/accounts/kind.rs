@@ -14,6 +14,9 @@ use crate::model::secret::Secret;
 use crate::state::config::{CloudTable, CloudTables, Config};
 use crate::state::env::Variable;
 
+/// What is wrong with sealed credentials that lack a part, as it stands after the account.
+pub(super) const UNKNOWN_PARTS: &str = "was connected with credentials that this version does not know";
+
 /// What one cloud adds: where its credentials are, and how an account is made of them.
 pub(super) trait Kind {
     /// The cloud's table in the config file.
@@ -39,6 +42,11 @@ pub(super) trait Kind {
         warnings: &mut Vec<String>,
     ) -> Option<(Self::Credentials, Place)>;
 
+    /// Returns why credentials that were found cannot be used; they are then told as found and not used.
+    fn unusable(_credentials: &Self::Credentials) -> Option<&str> {
+        None
+    }
+
     /// Returns the long-lived part of the credentials, which tells accounts apart.
     fn secret(credentials: &Self::Credentials) -> Secret;
 
@@ -51,7 +59,7 @@ pub(super) trait Kind {
     const ASKED: &'static [&'static str] = &[];
 
     /// Returns the credentials that `clouds set` was given, and how; none if no flag speaks of any.
-    fn given(_: &Given) -> Result<Option<(Self::Credentials, Place)>, AccountsError> {
+    fn given(_: &Look<'_>, _: &Given) -> Result<Option<(Self::Credentials, Place)>, AccountsError> {
         Ok(None)
     }
 
@@ -60,9 +68,15 @@ pub(super) trait Kind {
         None
     }
 
-    /// Returns the credentials that were taken apart with [`Kind::parts`]; none if a part is missing.
-    fn restore(_: &Parts) -> Option<Self::Credentials> {
-        None
+    /// Returns the credentials that were taken apart with [`Kind::parts`]. The error says why they cannot be used here and now,
+    /// as it stands after the account.
+    fn restore(_: &Look<'_>, _: &Parts) -> Result<Self::Credentials, String> {
+        Err(UNKNOWN_PARTS.to_owned())
+    }
+
+    /// Returns the settings that belong to credentials found somewhere and are not in them: they may be gone from there later.
+    fn settings(_: &Look<'_>, _: &AccountId, _: &Self::Credentials) -> Settings {
+        Settings::default()
     }
 
     /// Puts the settings of a connected account into the configuration, where its own table leaves them open.

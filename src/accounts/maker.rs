@@ -88,12 +88,12 @@ impl<'a> Maker<'a> {
     /// Makes a connected account.
     fn stored<K: Kind>(&mut self, stored: Stored) -> Result<(), AccountsError> {
         let Stored { account, hint, identity, settings, contents, .. } = stored;
-        let Some(credentials) = K::restore(&contents.credentials) else {
-            self.not_opened(
-                account,
-                "was connected with credentials that this version does not know".to_owned(),
-            );
-            return Ok(());
+        let credentials = match K::restore(&self.look, &contents.credentials) {
+            Ok(credentials) => credentials,
+            Err(why) => {
+                self.not_opened(account, why);
+                return Ok(());
+            }
         };
         let Official { base, tails, .. } = K::OFFICIAL;
         let endpoint = match &contents.endpoint {
@@ -120,6 +120,7 @@ impl<'a> Maker<'a> {
         // What is wrong with those that are not used is no news.
         let other = K::find(&self.look, account, &mut Vec::new());
         if let Some((other, place @ (Place::Variable(_) | Place::Table { .. }))) = other
+            && K::unusable(&other).is_none()
             && K::secret(&other) != *secret
         {
             self.warn(format!(
@@ -140,6 +141,10 @@ impl<'a> Maker<'a> {
             }
             return Ok(());
         };
+        if let Some(why) = K::unusable(&credentials) {
+            self.not_used(account, &place, None, why.to_owned());
+            return Ok(());
+        }
         let hint = K::hint(&credentials);
         if !self.is_used::<K>(&account) {
             let cloud = account.cloud();

@@ -11,6 +11,8 @@ pub mod identity;
 mod key_file;
 mod kind;
 mod maker;
+mod nebius;
+mod nebius_parts;
 pub mod registry;
 mod runpod;
 pub mod seal;
@@ -26,6 +28,8 @@ pub use registry::{Account, Connect, Connected, FoundNotUsed, connect};
 pub use sources::Place;
 pub use store::{Store, Stored};
 
+#[cfg(test)]
+mod nebius_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::error::AccountsError;
 use super::maker::Maker;
 use super::sources::open_to_others;
-use super::{runpod, vast, verda};
+use super::{nebius, runpod, vast, verda};
 use crate::cloud::{Cloud, Identity};
 use crate::http;
 use crate::model::account::{AccountFilter, AccountId, CloudKind};
@@ -143,8 +143,8 @@ impl Connected {
 /// Whether this version has the cloud.
 pub fn is_in_this_version(cloud: CloudKind) -> bool {
     match cloud {
-        CloudKind::Runpod | CloudKind::Vast | CloudKind::Verda => true,
-        CloudKind::Gcp | CloudKind::Nebius => false,
+        CloudKind::Nebius | CloudKind::Runpod | CloudKind::Vast | CloudKind::Verda => true,
+        CloudKind::Gcp => false,
     }
 }
 
@@ -164,11 +164,7 @@ pub fn connect(request: Connect<'_>) -> Result<Connected, AccountsError> {
                 |table| table.credentials.is_some(),
                 &[&env::GOOGLE_APPLICATION_CREDENTIALS],
             ),
-            CloudKind::Nebius => maker.not_yet(
-                &config.nebius,
-                |table| table.credentials.is_some() || table.token_file.is_some(),
-                &[&env::NEBIUS_IAM_TOKEN],
-            ),
+            CloudKind::Nebius => maker.all::<nebius::Accounts>()?,
             CloudKind::Runpod => maker.all::<runpod::Accounts>()?,
             CloudKind::Vast => maker.all::<vast::Accounts>()?,
             CloudKind::Verda => maker.all::<verda::Accounts>()?,

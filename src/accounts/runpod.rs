@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::error::AccountsError;
 use super::given::Given;
-use super::kind::{Kind, Official};
+use super::kind::{Kind, Official, UNKNOWN_PARTS};
 use super::seal::Parts;
 use super::sources::{Look, Place, own, read_own};
 use crate::cloud::runpod::{self, RunPod, Tier};
@@ -39,7 +39,7 @@ impl Kind for Accounts {
         key(look, account, warnings)
     }
 
-    fn given(given: &Given) -> Result<Option<(Secret, Place)>, AccountsError> {
+    fn given(_: &Look<'_>, given: &Given) -> Result<Option<(Secret, Place)>, AccountsError> {
         Ok(given.api_key.clone())
     }
 
@@ -47,8 +47,8 @@ impl Kind for Accounts {
         Some([(API_KEY.to_owned(), key.clone())].into())
     }
 
-    fn restore(parts: &Parts) -> Option<Secret> {
-        parts.get(API_KEY).cloned()
+    fn restore(_: &Look<'_>, parts: &Parts) -> Result<Secret, String> {
+        parts.get(API_KEY).cloned().ok_or_else(|| UNKNOWN_PARTS.to_owned())
     }
 
     fn secret(key: &Secret) -> Secret {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::error::AccountsError;
 use super::given::Given;
-use super::kind::{Kind, Official};
+use super::kind::{Kind, Official, UNKNOWN_PARTS};
 use super::seal::Parts;
 use super::sources::{Look, Place, open_to_others, read_own};
 use crate::cloud::verda::credentials::{self as files, Credentials};
@@ -46,7 +46,7 @@ impl Kind for Accounts {
         pair(look, account, warnings)
     }
 
-    fn given(given: &Given) -> Result<Option<(Credentials, Place)>, AccountsError> {
+    fn given(_: &Look<'_>, given: &Given) -> Result<Option<(Credentials, Place)>, AccountsError> {
         match (&given.client_id, &given.client_secret) {
             (None, None) => Ok(None),
             (Some(id), Some((secret, place))) => {
@@ -66,8 +66,10 @@ impl Kind for Accounts {
         )
     }
 
-    fn restore(parts: &Parts) -> Option<Credentials> {
-        Credentials::new(parts.get(CLIENT_ID)?.expose(), parts.get(CLIENT_SECRET)?.expose())
+    fn restore(_: &Look<'_>, parts: &Parts) -> Result<Credentials, String> {
+        let pair = parts.get(CLIENT_ID).zip(parts.get(CLIENT_SECRET));
+        let pair = pair.and_then(|(id, secret)| Credentials::new(id.expose(), secret.expose()));
+        pair.ok_or_else(|| UNKNOWN_PARTS.to_owned())
     }
 
     fn secret(credentials: &Credentials) -> Secret {

@@ -16,6 +16,7 @@
 pub mod capabilities;
 pub mod error;
 pub mod lenient;
+pub mod nebius;
 pub mod runpod;
 pub mod vast;
 pub mod verda;

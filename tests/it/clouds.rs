@@ -171,7 +171,7 @@ async fn a_life_at_every_cloud_and_what_it_asks() {
         let Life { cloud, words, .. } = life;
         let world = world().await;
         // The machines boot within one pause, so that there are few looks.
-        let port = world.sandbox.verda().ssh_port();
+        let port = world.sandbox.vm_ssh_port();
         world.write(
             ".config/gpuprov/config.toml",
             &format!("[wait]\npoll = \"1s\"\ngrace = \"1s\"\n[verda]\nssh_port = {port}\n"),
@@ -282,7 +282,7 @@ async fn falling_through_from_cloud_to_cloud() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_accounts_of_one_cloud_keep_their_own() {
     let world = world().await;
-    let port = world.sandbox.verda().ssh_port();
+    let port = world.sandbox.vm_ssh_port();
     let vast = world.sandbox.vast().add_account();
     let (id, secret) = world.sandbox.verda().add_account();
     world.config(&format!(

@@ -20,7 +20,7 @@ async fn world_with(change: impl FnOnce(&mut Options)) -> World {
     let verda = world.sandbox.verda();
     let (endpoint, id, secret) =
         (verda.endpoint(), verda.client_id().to_owned(), verda.client_secret().to_owned());
-    let port = format!("[verda]\nssh_port = {}\n", verda.ssh_port());
+    let port = format!("[verda]\nssh_port = {}\n", world.sandbox.vm_ssh_port());
     world.config(&port);
     world.set("GPUPROV_VERDA_ENDPOINT", endpoint);
     world.set("VERDA_CLIENT_ID", id);

@@ -224,7 +224,7 @@ impl Handler for Connection {
         session.channel_success(id)?;
         let home = self.inner.home.clone();
         let handle = session.handle();
-        self.inner.spawn(sftp::serve(waiting.channel, handle, home));
+        self.inner.spawn(sftp::serve(waiting.channel, handle, home, self.inner.spec.user));
         Ok(())
     }
 

@@ -98,6 +98,20 @@ END {
 }'
 "#;
 
+const SUDO: &str = r#"#!/bin/sh
+# sudo of the gpuprov sandbox: everything is allowed, and nothing changes.
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -u|-g|-C|-D|-h|-p|-R|-T|-U) shift 2 ;;
+    --) shift; break ;;
+    -*) shift ;;
+    *=*) export "$1"; shift ;;
+    *) break ;;
+  esac
+done
+[ $# -eq 0 ] || exec "$@"
+"#;
+
 /// Writes the home of a machine and returns its absolute path.
 pub(super) fn write(scratch: &Path, spec: &Spec) -> io::Result<PathBuf> {
     let home = fs::canonicalize(scratch)?.join(&spec.host);
@@ -118,6 +132,11 @@ pub(super) fn write(scratch: &Path, spec: &Spec) -> io::Result<PathBuf> {
     let tool = home.join(BIN).join("nvidia-smi");
     fs::write(&tool, SMI.replace("@GPUS@", &gpus.join("\n").replace('\'', "")))?;
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
+    if spec.user != "root" {
+        let tool = home.join(BIN).join("sudo");
+        fs::write(&tool, SUDO)?;
+        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
+    }
     Ok(home)
 }
 

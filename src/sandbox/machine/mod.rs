@@ -1,11 +1,12 @@
 //! A rented machine: an SSH server of its own on loopback, over a scratch directory.
 //!
-//! It plays a container with the usual Ubuntu root account: own port, own ed25519 host key, own home, only the
-//! user `root`, exactly the given keys. It is a directory and not a chroot, so three things are arranged:
+//! It plays a container with the usual Ubuntu root account, or a virtual machine with the user `ubuntu`: own port, own
+//! ed25519 host key, own home, one user, exactly the given keys. It is a directory and not a chroot, so three things are arranged:
 //!
 //! - a command's literal path prefix `/var/log/gpuprov-` is rewritten to the same path below the home, and so
-//!   are that prefix and `/root` in SFTP, because nothing may write to the real `/var/log`;
-//! - `nvidia-smi` is a script in a directory that comes first in PATH; it says that it is the sandbox;
+//!   are that prefix and the user's home directory in SFTP, because nothing may write to the real `/var/log`;
+//! - `nvidia-smi` is a script in a directory that comes first in PATH; it says that it is the sandbox. For users other than
+//!   root `sudo` is one too: it runs the command as it is;
 //! - port forwarding reaches loopback addresses only, so the sandbox is no way into a network.
 //!
 //! Not played: agent and X11 forwarding, Unix socket forwarding, `eow@openssh.com` (russh does not hand it
@@ -51,6 +52,8 @@ pub(super) struct Smi {
 pub(super) struct Spec {
     /// Host name, also the name of its directory.
     pub(super) host: String,
+    /// The only user, `root` or one that may do everything by `sudo`.
+    pub(super) user: &'static str,
     /// Text of `authorized_keys`.
     pub(super) authorized: String,
     /// One entry a GPU.
@@ -194,6 +197,11 @@ impl Machine {
         lock(&self.inner.host_key).public_key().fingerprint(HashAlg::Sha256).to_string()
     }
 
+    /// Shows this host key from the next connection on.
+    pub(super) fn set_host_key(&self, key: PrivateKey) {
+        *lock(&self.inner.host_key) = key;
+    }
+
     /// Takes another host key from the next connection on.
     pub(super) fn swap_host_key(&self) {
         *lock(&self.inner.host_key) = new_host_key();
@@ -250,7 +258,7 @@ impl Inner {
             Some(LoginTrouble::NoKey) => true,
             _ => false,
         };
-        user == "root" && known && !late
+        user == self.spec.user && known && !late
     }
 }
 

@@ -1,6 +1,6 @@
 //! The sftp subsystem, in process, so that scp and sftp work where no `sftp-server` is installed.
 //!
-//! Protocol version 3 without extensions. Relative paths start at the home; `/root` is the home, and
+//! Protocol version 3 without extensions. Relative paths start at the home; `/root`, or `/home/ubuntu`, is the home, and
 //! `/var/log/gpuprov-*` lies below it; any other absolute path is the real one, as for a command.
 
 use std::collections::HashMap;
@@ -23,11 +23,12 @@ const MOST_READ: u32 = 256 * 1024;
 const ENTRIES: usize = 100;
 
 /// Serves one channel until the client ends it.
-pub(super) async fn serve(channel: Channel<Msg>, ssh: Ssh, home: PathBuf) {
+pub(super) async fn serve(channel: Channel<Msg>, ssh: Ssh, home: PathBuf, user: &str) {
     let id = channel.id();
+    let known = if user == "root" { "/root".to_owned() } else { format!("/home/{user}") };
     let (near, far) = tokio::io::duplex(1 << 20);
     // It runs in a task of its own and ends with our half of the pipe.
-    russh_sftp::server::run(far, Files { home, open: HashMap::new(), next: 0 }).await;
+    russh_sftp::server::run(far, Files { home, known, open: HashMap::new(), next: 0 }).await;
     let (mut messages, writer) = channel.split();
     let (mut from, mut to) = tokio::io::split(near);
     let mut out = writer.make_writer();
@@ -51,6 +52,8 @@ enum Open {
 
 struct Files {
     home: PathBuf,
+    /// Its path as a real machine has it.
+    known: String,
     open: HashMap<String, Open>,
     next: u64,
 }
@@ -60,9 +63,8 @@ type Reply<T> = Result<T, StatusCode>;
 impl Files {
     fn place(&self, path: &str) -> PathBuf {
         let inside = |rest: &str| self.home.join(rest.trim_start_matches('/'));
-        if path == "/root" {
-            self.home.clone()
-        } else if let Some(rest) = path.strip_prefix("/root/") {
+        let known = path.strip_prefix(&self.known).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        if let Some(rest) = known {
             inside(rest)
         } else if path.starts_with("/var/log/gpuprov-") {
             inside(path)

@@ -153,6 +153,7 @@ impl RunPod {
         };
         let spec = Spec {
             host: pod.id.clone(),
+            user: "root",
             authorized: authorized.to_owned(),
             gpus,
             container_env: container_env(pod),

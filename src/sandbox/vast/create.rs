@@ -188,6 +188,7 @@ impl VastCloud {
         };
         let spec = Spec {
             host: format!("vast-{}", instance.id),
+            user: "root",
             authorized: instance.authorized(),
             gpus: (0..instance.count).map(|_| Smi { name: name.clone(), mib }).collect(),
             // The container's environment is not in the shells of ssh.

@@ -141,10 +141,7 @@ impl VerdaCloud {
                 one.script = None;
                 one.started = now;
                 state.note(index, "start", Actor::Api, now);
-                // Taken out for as long as the addresses are needed too.
-                let mut one = state.instances.remove(index);
-                let made = self.reserve_machine(state, &mut one);
-                state.instances.insert(index, one);
+                let made = self.reserve_machine(&mut state.instances[index]);
                 made.map(|()| true).map_err(|_| (500, "server_error", "the sandbox could not make a machine"))
             }
             _ => Err((403, "forbidden_action", "The instance's status does not allow this action")),

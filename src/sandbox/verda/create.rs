@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -17,7 +17,7 @@ use super::wire::{self, DataVolume, Deploy, OnSpot, OneOrMany, OsVolume};
 use super::{VerdaCloud, error};
 use crate::sandbox::faults::FaultKind;
 use crate::sandbox::ledger::LedgerEntry;
-use crate::sandbox::machine::{Machine, Spec};
+use crate::sandbox::machine::Spec;
 use crate::sandbox::scripts::{LoginTrouble, Script};
 use crate::sandbox::server::{Answer, Call};
 use crate::sandbox::{Shared, lock};
@@ -42,7 +42,7 @@ impl VerdaCloud {
         }
         let (one, volumes) = self.build(&mut state, account, body, plan, &call.faults);
         let mut one = one;
-        if let Err(failed) = self.reserve_machine(&mut state, &mut one) {
+        if let Err(failed) = self.reserve_machine(&mut one) {
             return error(500, "server_error", &format!("the sandbox could not make a machine: {failed}"));
         }
         let id = one.id.clone();
@@ -179,37 +179,25 @@ impl VerdaCloud {
     }
 
     /// Gives an instance an address and a machine that answers there after the boot.
-    pub(super) fn reserve_machine(&self, state: &mut State, one: &mut Instance) -> io::Result<()> {
-        let mut last = io::Error::other("no address of 127.0.0.0/16 can be had");
-        for _ in 0..20 {
-            let address = if self.addresses { state.address() } else { Ipv4Addr::LOCALHOST };
-            let spec = Spec {
-                host: one.id.clone(),
-                authorized: one.authorized.clone(),
-                gpus: one.kind.smi(),
-                container_env: Vec::new(),
-                trouble: match &one.script {
-                    Some(Script::NeverLogin { cause }) => Some(*cause),
-                    _ => one.authorized.is_empty().then_some(LoginTrouble::NoKey),
-                },
-                second: None,
-                banner: None,
-                forwarding: one.script != Some(Script::NoForwarding),
-            };
-            match Machine::reserve_at(
-                spec,
-                &self.shared.options.scratch,
-                SocketAddr::from((address, self.port)),
-            ) {
-                Ok(machine) => {
-                    one.address = address;
-                    one.machine = Some(machine);
-                    return Ok(());
-                }
-                Err(failed) => last = failed,
-            }
-        }
-        Err(last)
+    pub(super) fn reserve_machine(&self, one: &mut Instance) -> io::Result<()> {
+        let spec = Spec {
+            host: one.id.clone(),
+            user: "root",
+            authorized: one.authorized.clone(),
+            gpus: one.kind.smi(),
+            container_env: Vec::new(),
+            trouble: match &one.script {
+                Some(Script::NeverLogin { cause }) => Some(*cause),
+                _ => one.authorized.is_empty().then_some(LoginTrouble::NoKey),
+            },
+            second: None,
+            banner: None,
+            forwarding: one.script != Some(Script::NoForwarding),
+        };
+        let (address, machine) = self.shared.addresses.reserve(&spec, &self.shared.options.scratch)?;
+        one.address = address;
+        one.machine = Some(machine);
+        Ok(())
     }
 }
 

@@ -1,7 +1,6 @@
 //! What is done to Verda from outside its API. `control.rs` has the same over the control path.
 
 use std::io;
-use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use super::seed::VerdaSeed;
 use super::state::{Account, Fate, KeyObject, VerdaQuota};
 use super::volume::{Place, Volume};
 use super::wire::{OnSpot, TagBody};
+use crate::sandbox::addresses::NOWHERE;
 use crate::sandbox::faults::Fault;
 use crate::sandbox::machine::random;
 use crate::sandbox::plug::Plug;
@@ -73,11 +73,6 @@ impl Verda {
     /// Client secret of the first account.
     pub fn client_secret(&self) -> &str {
         &self.client_secret
-    }
-
-    /// Port of every machine's sshd: 22 where the system allows it.
-    pub fn ssh_port(&self) -> u16 {
-        self.cloud.port
     }
 
     /// Opens another account with nothing in it and returns its client id and client secret.
@@ -309,13 +304,12 @@ impl VerdaCloud {
             evicted: false,
             refused: 0,
             told: Some(Phase::Running),
-            // An address where nothing ever listens.
-            address: Ipv4Addr::new(127, 0, 255, 254),
+            address: NOWHERE,
             machine: None,
         };
         let mut state = lock(&self.state);
         if seed.live {
-            self.reserve_machine(&mut state, &mut one)?;
+            self.reserve_machine(&mut one)?;
         }
         enter(&self.shared, &one, None);
         state.instances.push(one);

@@ -8,9 +8,7 @@
 //! Not played: clusters, containers, long-term contracts, shared file systems, cloning and exporting volumes, what a
 //! startup script does, what is on a volume (a machine that is started again is empty), Jupyter.
 //!
-//! A machine is an address alone: `127.0.X.Y`, one each, with sshd on one port for the whole sandbox: 22 where that
-//! can be had, another one otherwise, which [`Verda::ssh_port`] tells. Where only 127.0.0.1 exists (macOS without
-//! `ifconfig lo0 alias`) there is room for one machine at a time.
+//! A machine is an address alone, see `addresses.rs` above.
 //!
 //! `catalog.rs` what is for sale, `create.rs`, `judge.rs` and `wire.rs` renting, `instance.rs` and `volume.rs` one of each,
 //! `state.rs` all of them and the accounts, `token.rs` who may, `act.rs`, `look.rs`, `volumes.rs`, `keys.rs`,
@@ -39,7 +37,6 @@ mod volumes;
 mod wire;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -69,10 +66,6 @@ const STILL_PROVISIONING: &str = "Can't discontinue a provisioning instance";
 struct VerdaCloud {
     shared: Arc<Shared>,
     catalog: Catalog,
-    /// Port of every machine's sshd.
-    port: u16,
-    /// Whether there are more loopback addresses than 127.0.0.1.
-    addresses: bool,
     state: Mutex<State>,
 }
 
@@ -158,21 +151,8 @@ fn failure(call: &Call, at: When) -> Option<Answer> {
 impl VerdaCloud {
     /// An emulator without accounts.
     fn new(shared: Arc<Shared>) -> io::Result<VerdaCloud> {
-        let mut state = State::new(shared.options.seed, shared.options.verda_token_life);
-        let free = |address: Ipv4Addr, port: u16| {
-            let listener = TcpListener::bind(SocketAddr::from((address, port))).ok()?;
-            listener.local_addr().ok().map(|address| address.port())
-        };
-        let some = state.address();
-        let (addresses, found) = match shared.options.verda_ssh_port {
-            Some(port) => (free(some, 0).is_some(), Some(port)),
-            None => match free(some, 22).or_else(|| free(some, 0)) {
-                Some(port) => (true, Some(port)),
-                None => (false, free(Ipv4Addr::LOCALHOST, 0)),
-            },
-        };
-        let port = found.ok_or_else(|| io::Error::other("no port for machines can be had"))?;
-        Ok(VerdaCloud { shared, catalog: Catalog::load()?, port, addresses, state: Mutex::new(state) })
+        let state = Mutex::new(State::new(shared.options.seed, shared.options.verda_token_life));
+        Ok(VerdaCloud { shared, catalog: Catalog::load()?, state })
     }
 
     /// Who may, how often, then what.

@@ -1,6 +1,5 @@
 //! All accounts and what they have, and what happens by itself.
 
-use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use super::instance::{Instance, Phase};
@@ -88,13 +87,11 @@ pub(super) struct State {
     pub(super) keys: Vec<KeyObject>,
     pub(super) scripts: Vec<ScriptObject>,
     pub(super) journal: Vec<Event>,
-    /// Addresses of machines that ended; the last is the first to be given away again.
-    pub(super) free: Vec<Ipv4Addr>,
     chance: Chance,
 }
 
 impl State {
-    /// No accounts. The seed decides ids, addresses and boot times.
+    /// No accounts. The seed decides ids and boot times.
     pub(super) fn new(seed: Option<u64>, token_life: Duration) -> State {
         State {
             accounts: Vec::new(),
@@ -105,7 +102,6 @@ impl State {
             keys: Vec::new(),
             scripts: Vec::new(),
             journal: Vec::new(),
-            free: Vec::new(),
             chance: Chance::new(seed),
         }
     }
@@ -126,13 +122,6 @@ impl State {
     /// A point between two durations.
     pub(super) fn between(&mut self, range: (Duration, Duration)) -> Duration {
         self.chance.between(range)
-    }
-
-    /// An address of `127.0.X.Y`, one that was given away before if there is such.
-    pub(super) fn address(&mut self) -> Ipv4Addr {
-        let dice = self.chance.next();
-        let byte = |shift: u32| u8::try_from(1 + (dice >> shift) % 254).unwrap_or(1);
-        self.free.pop().unwrap_or(Ipv4Addr::new(127, 0, byte(8), byte(24)))
     }
 
     /// Tags as the server keeps them: with ids, keys in lower case.
@@ -219,7 +208,7 @@ impl State {
         let evicted = actor == Actor::Nobody;
         let one = &mut self.instances[index];
         if one.machine.take().is_some() {
-            self.free.push(one.address);
+            shared.addresses.give_back(one.address);
         }
         one.deleted = Some(now);
         one.evicted = evicted;
@@ -269,7 +258,7 @@ impl State {
             } else if matches!(phase, Phase::Offline | Phase::Ended | Phase::Lost)
                 && one.machine.take().is_some()
             {
-                self.free.push(one.address);
+                shared.addresses.give_back(one.address);
             }
             if one.told != Some(phase) {
                 one.told = Some(phase);

@@ -18,7 +18,7 @@ impl World {
     /// Adds the first account at Verda, whose machines' sshd is not always at port 22 here: that goes into the config file.
     pub fn with_verda(&mut self) {
         let verda = self.sandbox.verda();
-        let (endpoint, port) = (verda.endpoint(), verda.ssh_port());
+        let (endpoint, port) = (verda.endpoint(), self.sandbox.vm_ssh_port());
         let (id, secret) = (verda.client_id().to_owned(), verda.client_secret().to_owned());
         self.config(&format!("[verda]\nssh_port = {port}\n"));
         self.set("GPUPROV_VERDA_ENDPOINT", endpoint);
