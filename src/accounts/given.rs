@@ -14,7 +14,7 @@ use super::registry::Connect;
 use super::seal::{Contents, Parts};
 use super::sources::{Look, Place};
 use super::store::{Settings, Stored};
-use super::{nebius, runpod, vast, verda};
+use super::{gcp, nebius, runpod, vast, verda};
 use crate::cloud::{Cloud, Identity};
 use crate::model::account::{AccountId, CloudKind};
 use crate::model::secret::Secret;
@@ -139,7 +139,7 @@ impl Candidate {
 /// Returns the flags of `clouds set` that a terminal is asked for where nothing is given and nothing is found.
 pub fn asked_for(cloud: CloudKind) -> &'static [&'static str] {
     match cloud {
-        CloudKind::Gcp => &[],
+        CloudKind::Gcp => gcp::Accounts::ASKED,
         CloudKind::Nebius => nebius::Accounts::ASKED,
         CloudKind::Runpod => runpod::Accounts::ASKED,
         CloudKind::Vast => vast::Accounts::ASKED,
@@ -158,7 +158,7 @@ pub fn candidate(
 ) -> Result<Option<Candidate>, AccountsError> {
     let mut maker = Maker::new(request, timeout);
     let made = match account.cloud() {
-        cloud @ CloudKind::Gcp => return Err(AccountsError::NotYet(cloud)),
+        CloudKind::Gcp => maker.candidate::<gcp::Accounts>(account, given),
         CloudKind::Nebius => maker.candidate::<nebius::Accounts>(account, given),
         CloudKind::Runpod => maker.candidate::<runpod::Accounts>(account, given),
         CloudKind::Vast => maker.candidate::<vast::Accounts>(account, given),
@@ -208,6 +208,7 @@ impl Maker<'_> {
         let contents = Contents { credentials: parts, endpoint: endpoint.elsewhere().filter(|_| keep) };
         let (hint, secret) = (K::hint(&credentials), K::secret(&credentials));
         let settings = given.settings().over(K::settings(&self.look(), account, &credentials));
+        let credentials = K::settle(credentials);
         let mut config = self.look().config.clone();
         K::apply(&settings, account, &mut config);
         let elsewhere = endpoint.elsewhere();

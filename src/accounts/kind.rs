@@ -79,6 +79,12 @@ pub(super) trait Kind {
         Settings::default()
     }
 
+    /// Returns credentials that were found, to be used as connected ones are: with the settings that are kept beside them, not
+    /// with what else lies around.
+    fn settle(credentials: Self::Credentials) -> Self::Credentials {
+        credentials
+    }
+
     /// Puts the settings of a connected account into the configuration, where its own table leaves them open.
     fn apply(_: &Settings, _: &AccountId, _: &mut Config) {}
 

@@ -15,8 +15,7 @@ use crate::cloud::{Cloud, Setup};
 use crate::http;
 use crate::model::account::AccountId;
 use crate::model::secret::Secret;
-use crate::state::config::{CloudTable, CloudTables, Config};
-use crate::state::env::Variable;
+use crate::state::config::{CloudTable, Config};
 use crate::state::switches::{Board, Switches};
 
 /// Makes the accounts of one cloud after the other.
@@ -111,8 +110,16 @@ impl<'a> Maker<'a> {
         K::apply(&settings, &account, &mut config);
         let provider =
             identity.filter(|identity| identity.endpoint == endpoint.base).and_then(|it| it.provider);
-        let made = Made { account, endpoint, place: Place::Connected, hint, secret, provider };
-        self.add::<K>(made, credentials, &config)
+        let made =
+            Made { account: account.clone(), endpoint, place: Place::Connected, hint, secret, provider };
+        match self.add::<K>(made, credentials, &config) {
+            // What stands beside the sealed part may have been changed by hand.
+            Err(AccountsError::NotUsed { why, .. }) => {
+                self.not_opened(account, format!("cannot be used: {why}"))
+            }
+            other => other?,
+        }
+        Ok(())
     }
 
     /// Says that other credentials of a connected account lie in the environment or the config file.
@@ -206,34 +213,6 @@ impl<'a> Maker<'a> {
     /// Whom and what the making of accounts is for.
     pub(super) fn connected_mut(&mut self) -> &mut Connected {
         &mut self.connected
-    }
-
-    /// A cloud that this version does not have: what the user has for it is told, not used.
-    pub(super) fn not_yet<T: CloudTable>(
-        &mut self,
-        tables: &CloudTables<T>,
-        has_credentials: impl Fn(&T) -> bool,
-        variables: &[&Variable],
-    ) {
-        let why = || AccountsError::NotYet(T::CLOUD).to_string();
-        let default = AccountId::default_of(T::CLOUD);
-        for variable in variables {
-            if self.look.env.path(variable).is_some() {
-                self.not_used(default.clone(), &Place::Variable(variable.name), None, why());
-            }
-        }
-        if self.look.only_environment {
-            return;
-        }
-        if tables.table.as_ref().is_some_and(&has_credentials) {
-            self.not_used(default, &self.look.table(T::CLOUD.as_str()), None, why());
-        }
-        for (name, table) in &tables.accounts {
-            if let Some(account) = AccountId::new(T::CLOUD, name).ok().filter(|_| has_credentials(table)) {
-                let place = self.look.table(account_table(&account));
-                self.not_used(account, &place, None, why());
-            }
-        }
     }
 
     /// Whether credentials that were found are used: always at most clouds; where other tools leave theirs around, only if

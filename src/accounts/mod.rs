@@ -6,6 +6,8 @@
 
 pub mod endpoint;
 pub mod error;
+mod gcp;
+mod gcp_parts;
 pub mod given;
 pub mod identity;
 mod key_file;
@@ -28,6 +30,8 @@ pub use registry::{Account, Connect, Connected, FoundNotUsed, connect};
 pub use sources::Place;
 pub use store::{Store, Stored};
 
+#[cfg(test)]
+mod gcp_tests;
 #[cfg(test)]
 mod nebius_tests;
 #[cfg(test)]

@@ -36,6 +36,8 @@ pub(super) struct Accounts;
 pub(super) struct Found {
     credentials: Credentials,
     tenant: Option<String>,
+    /// Whether the tenant of the settings counts, not what else lies around.
+    settled: bool,
 }
 
 impl Kind for Accounts {
@@ -62,7 +64,7 @@ impl Kind for Accounts {
 
     fn find(look: &Look<'_>, account: &AccountId, warnings: &mut Vec<String>) -> Option<(Found, Place)> {
         let default = *account == AccountId::default_of(account.cloud());
-        let alone = |credentials| Found { credentials, tenant: None };
+        let alone = |credentials| Found { credentials, tenant: None, settled: false };
         if default && let Some(token) = look.env.get(&env::NEBIUS_IAM_TOKEN).and_then(Credentials::token) {
             return Some((alone(token), Place::Variable(env::NEBIUS_IAM_TOKEN.name)));
         }
@@ -84,7 +86,7 @@ impl Kind for Accounts {
     fn given(look: &Look<'_>, given: &Given) -> Result<Option<(Found, Place)>, AccountsError> {
         let tenant = given.tenant.clone();
         let found = nebius_parts::given(look, given)?;
-        Ok(found.map(|(credentials, place)| (Found { credentials, tenant }, place)))
+        Ok(found.map(|(credentials, place)| (Found { credentials, tenant, settled: true }, place)))
     }
 
     fn parts(found: &Found) -> Option<Parts> {
@@ -93,11 +95,15 @@ impl Kind for Accounts {
 
     fn restore(look: &Look<'_>, parts: &Parts) -> Result<Found, String> {
         let credentials = nebius_parts::together(look, parts)?;
-        Ok(Found { credentials, tenant: None })
+        Ok(Found { credentials, tenant: None, settled: true })
     }
 
     fn settings(look: &Look<'_>, account: &AccountId, found: &Found) -> Settings {
         Settings { tenant: tenant(look, account, found), ..Settings::default() }
+    }
+
+    fn settle(found: Found) -> Found {
+        Found { settled: true, ..found }
     }
 
     fn apply(settings: &Settings, account: &AccountId, config: &mut Config) {
@@ -139,7 +145,8 @@ impl Kind for Accounts {
 /// Returns the tenant: of the variable, the config file, or what stands beside the credentials.
 fn tenant(look: &Look<'_>, account: &AccountId, found: &Found) -> Option<String> {
     let default = *account == AccountId::default_of(account.cloud());
-    let variable = look.env.get(&env::NEBIUS_TENANT_ID).filter(|_| default).map(str::to_owned);
+    let variable =
+        look.env.get(&env::NEBIUS_TENANT_ID).filter(|_| default && !found.settled).map(str::to_owned);
     let given = |text: &String| !text.trim().is_empty();
     let table = look.config.nebius.of(account);
     let tenant = variable.filter(given).or(table.tenant.filter(given)).or(found.tenant.clone());
@@ -185,7 +192,7 @@ fn profile(look: &Look<'_>, home: &Path, warnings: &mut Vec<String>) -> Option<(
     let read = in_config(&text, named, &home.join(LOGINS), &read, &resolve);
     let Profile { credentials, tenant, .. } = unless_unusable(&path, read, warnings)??;
     warn_if_open(&path, warnings);
-    Some((Found { credentials, tenant }, Place::OwnFile(path)))
+    Some((Found { credentials, tenant, settled: false }, Place::OwnFile(path)))
 }
 
 fn unless_unusable<T, E: std::fmt::Display>(

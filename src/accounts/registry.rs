@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::error::AccountsError;
 use super::maker::Maker;
 use super::sources::open_to_others;
-use super::{nebius, runpod, vast, verda};
+use super::{gcp, nebius, runpod, vast, verda};
 use crate::cloud::{Cloud, Identity};
 use crate::http;
 use crate::model::account::{AccountFilter, AccountId, CloudKind};
 use crate::state::config::{CloudTable, CloudTables, Config};
-use crate::state::env::{self, Env};
+use crate::state::env::Env;
 use crate::state::paths::Paths;
 
 /// How long one account may take to answer by default.
@@ -159,11 +159,7 @@ pub fn connect(request: Connect<'_>) -> Result<Connected, AccountsError> {
     }
     for cloud in CloudKind::ALL {
         match cloud {
-            CloudKind::Gcp => maker.not_yet(
-                &config.gcp,
-                |table| table.credentials.is_some(),
-                &[&env::GOOGLE_APPLICATION_CREDENTIALS],
-            ),
+            CloudKind::Gcp => maker.all::<gcp::Accounts>()?,
             CloudKind::Nebius => maker.all::<nebius::Accounts>()?,
             CloudKind::Runpod => maker.all::<runpod::Accounts>()?,
             CloudKind::Vast => maker.all::<vast::Accounts>()?,

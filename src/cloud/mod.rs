@@ -15,6 +15,7 @@
 
 pub mod capabilities;
 pub mod error;
+pub mod gcp;
 pub mod lenient;
 pub mod nebius;
 pub mod runpod;

@@ -84,7 +84,7 @@ impl Channels {
                 let words = deepest(&error);
                 // The library's words for an empty store.
                 let kind =
-                    if words.contains("ertificate") { ErrorKind::NoRoots } else { ErrorKind::Unusable };
+                    if words.contains("native certs") { ErrorKind::NoRoots } else { ErrorKind::Unusable };
                 plain::Error::new(kind, host, words)
             })?;
         }

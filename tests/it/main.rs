@@ -28,7 +28,7 @@ mod json;
 mod life;
 mod listed;
 mod ls;
-mod nebius_life;
+mod nebius;
 mod offers;
 mod ownership;
 mod provision;

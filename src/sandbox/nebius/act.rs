@@ -71,7 +71,7 @@ impl NebiusCloud {
         }
         let region = state.instances[index].region.clone();
         let operation = state.begin(&self.shared, account, Kind::Stop, id, &region);
-        state.instances[index].stopped = Some(self.shared.clock.now());
+        state.instances[index].stopped = Some(self.shared.clock.now() + self.shared.options.slow_delete);
         state.tick(&self.shared);
         self.operation(&state, account, &operation)
     }

@@ -88,6 +88,15 @@ impl Nebius {
             .flatten()
     }
 
+    /// A subnet of a region's default project that is ready and has public addresses.
+    pub fn subnet(&self, region: &str) -> Option<String> {
+        let find = |owner: &mut super::account::Account| {
+            let subnets = &owner.in_region(region)?.subnets;
+            subnets.iter().find(|one| one.state == "READY" && one.public).map(|one| one.id.clone())
+        };
+        self.cloud.with_account(&self.first, find).flatten()
+    }
+
     /// The key file of the first account's service account, JSON as the official clients read it. The first call in a
     /// process takes a moment.
     ///

@@ -48,7 +48,7 @@ pub(super) struct Instance {
     pub(super) hidden_until: Duration,
     /// Before this it is not in lists.
     pub(super) listed_from: Duration,
-    /// When it was told to stop, or stopped by itself.
+    /// When it has stopped; before that it is stopping.
     pub(super) stopped: Option<Duration>,
     /// When its deletion began.
     pub(super) deleted: Option<Duration>,
@@ -96,7 +96,7 @@ impl Instance {
             _ => {}
         }
         if let Some(stopped) = self.stopped {
-            return if now < stopped.saturating_add(slow) { Stage::Stopping } else { Stage::Stopped };
+            return if now < stopped { Stage::Stopping } else { Stage::Stopped };
         }
         let run = now.saturating_sub(self.started);
         if self.fails.as_ref().is_some_and(|(after, _)| run >= *after) {

@@ -74,6 +74,12 @@ impl NebiusCloud {
         if name.is_empty() {
             return Err(Trouble::invalid("metadata.name", "the sandbox wants a name"));
         }
+        let taken = state.instances.iter().find(|one| {
+            one.project == project.id && one.name == name && self.stage(state, one) != Stage::Gone
+        });
+        if let Some(taken) = taken {
+            return Err(Trouble::exists(&name, &taken.id));
+        }
         let platform = self.catalog.platform(text(spec, "/resources/platform"));
         let platform = platform.filter(|platform| platform.site(&project.region).is_some());
         let Some(platform) = platform else {
@@ -99,12 +105,6 @@ impl NebiusCloud {
             return Err(
                 Trouble::plain(Code::UNIMPLEMENTED, "the sandbox makes running instances only").rejecting()
             );
-        }
-        let taken = state.instances.iter().find(|one| {
-            one.project == project.id && one.name == name && self.stage(state, one) != Stage::Gone
-        });
-        if let Some(taken) = taken {
-            return Err(Trouble::exists(&name, &taken.id));
         }
         Ok(Plan { project, name, platform, preset, spot, image, gib, public })
     }

@@ -35,6 +35,8 @@ mod judge;
 mod left;
 mod look;
 mod operation;
+#[cfg(test)]
+pub(super) mod probe;
 mod put;
 mod rules;
 mod sale;

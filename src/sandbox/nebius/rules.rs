@@ -20,26 +20,27 @@ fn check(table: &Table, message: &str, object: &Map<String, Value>, path: &str, 
     let fields = table.message(message);
     let mut groups: Vec<&str> = Vec::new();
     for field in fields {
-        let place = if path.is_empty() { field.name.to_owned() } else { format!("{path}.{}", field.name) };
-        let mut complain = |text: &str| found.push(json!({"field": place, "message": text}));
+        let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let place = at(field.name);
+        let mut complain_at = |place: &str, text: &str| found.push(json!({"field": place, "message": text}));
         let value = object.get(field.name);
         if field.is("required") && value.is_none_or(|value| blank(field, value)) {
-            complain("value is required");
+            complain_at(&place, "value is required");
         }
         if let Some(group) = field.one_of.filter(|group| field.one_required && !groups.contains(group)) {
             groups.push(group);
             let set = |other: &&Field| other.one_of == Some(group) && object.contains_key(other.name);
             if !fields.iter().any(|other| set(&other)) {
-                complain(&format!("exactly one field is required in oneof {group}"));
+                complain_at(&at(group), "exactly one field is required in oneof");
             }
         }
         let Some(value) = value else { continue };
         if field.is("deprecated") {
-            complain("field is deprecated");
+            complain_at(&place, "field is deprecated");
         }
         for rule in &field.rules {
             if let Some(text) = broken(rule, value) {
-                complain(&text);
+                complain_at(&place, &text);
             }
         }
         let Type::Message(inner) = field.kind else { continue };

@@ -194,7 +194,8 @@ impl State {
         for index in 0..self.instances.len() {
             let one = &mut self.instances[index];
             if one.deleted.is_none() && one.stopped.is_none() {
-                one.stopped = one.stops_at().filter(|at| now >= *at);
+                let due = one.stops_at().filter(|at| now >= *at);
+                one.stopped = due.map(|at| at + shared.options.slow_delete);
             }
             let stage = self.stage(shared, &self.instances[index]);
             let one = &self.instances[index];
@@ -252,7 +253,7 @@ impl State {
         let one = &self.instances[index];
         let up = one.spot && self.stage(shared, one) == Stage::Running;
         if up {
-            self.instances[index].stopped = Some(shared.clock.now());
+            self.instances[index].stopped = Some(shared.clock.now() + shared.options.slow_delete);
             self.tick(shared);
         }
         up

@@ -26,8 +26,24 @@ impl World {
         self.set("VERDA_CLIENT_SECRET", secret);
     }
 
+    /// Adds the first account at Nebius by its token; the port of its machines' sshd goes into the config file.
+    pub fn with_nebius(&mut self) {
+        let nebius = self.sandbox.nebius();
+        let (endpoint, port) = (nebius.endpoint(), self.sandbox.vm_ssh_port());
+        let (token, tenant) = (nebius.token().to_owned(), nebius.tenant().to_owned());
+        self.config(&format!("[nebius]\nssh_port = {port}\n"));
+        self.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
+        self.set("NEBIUS_IAM_TOKEN", token);
+        self.set("NEBIUS_TENANT_ID", tenant);
+    }
+
     /// Everything that must be in no output and in no file.
-    pub fn secrets(&self) -> [&str; 3] {
-        [self.sandbox.runpod_key(), self.sandbox.vast().key(), self.sandbox.verda().client_secret()]
+    pub fn secrets(&self) -> [&str; 4] {
+        [
+            self.sandbox.runpod_key(),
+            self.sandbox.vast().key(),
+            self.sandbox.verda().client_secret(),
+            self.sandbox.nebius().token(),
+        ]
     }
 }

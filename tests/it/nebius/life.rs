@@ -1,61 +1,9 @@
-//! Nebius: the main life on demand, spot and without a GPU, and what goes wrong on the way there.
-//!
-//! The pass mark is that nothing is left: machines, disks, addresses.
+//! The life of machines, lists that come in parts, and create answers that are lost.
 
-use gpuprov::sandbox::{Fault, FaultKind, Junk, Options, When};
-use serde_json::{Value, json};
+use gpuprov::sandbox::{FaultKind, Junk, When};
+use serde_json::json;
 
-use crate::support::World;
-
-/// A world with an account at Nebius alone.
-async fn world() -> World {
-    world_with(|_| {}).await
-}
-
-async fn world_with(change: impl FnOnce(&mut Options)) -> World {
-    let mut world = World::with(change).await;
-    world.unset("RUNPOD_API_KEY");
-    world.unset("GPUPROV_RUNPOD_ENDPOINT");
-    let nebius = world.sandbox.nebius();
-    let (endpoint, token) = (nebius.endpoint(), nebius.token().to_owned());
-    world.config(&format!("[nebius]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
-    world.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
-    world.set("NEBIUS_IAM_TOKEN", token);
-    world
-}
-
-/// Plays a fault on the next call to Nebius.
-fn fault(world: &World, operation: &str, what: FaultKind) {
-    world.sandbox.add_fault(Fault::on(operation, what).cloud("nebius"));
-}
-
-/// Plays a fault on every call to Nebius.
-fn always(world: &World, operation: &str, what: FaultKind) {
-    world.sandbox.add_fault(Fault::on(operation, what).cloud("nebius").always());
-}
-
-/// Fails if anything of ours is left.
-fn nothing_is_left(world: &World) {
-    let left = world.sandbox.nebius().left();
-    assert!(left.is_empty(), "left: {left:#?}");
-    world.assert_empty();
-}
-
-async fn remove(world: &World) {
-    world.remove("dev").await;
-    nothing_is_left(world);
-}
-
-async fn provision(world: &World, words: &str) -> Value {
-    let (code, ran) = world.json(&format!("provision --name dev {words}")).await;
-    assert_eq!(code, 0, "{ran}");
-    ran
-}
-
-fn warnings(answer: &Value) -> String {
-    let all = answer["warnings"].as_array().unwrap();
-    all.iter().map(|one| one["message"].as_str().unwrap().to_owned() + "\n").collect()
-}
+use super::{always, fault, nothing_is_left, provision, remove, warnings, world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_main_life() {
@@ -94,7 +42,7 @@ async fn the_main_life() {
 #[tokio::test(flavor = "multi_thread")]
 async fn spot_and_without_a_gpu() {
     let world = world().await;
-    for (words, gpus) in [("--gpus H100:1 --spot", 1), ("--cpu-only", 0), ("--gpus L40S:1 --disk 45", 1)] {
+    for (words, gpus) in [("--gpus H100:1 --spot", 1), ("--cpu-only", 0), ("--gpus L40S:1 --disk 70", 1)] {
         let ran = provision(&world, words).await;
         assert_eq!(ran["machines"][0]["gpu_count"], json!(gpus), "{ran}");
         remove(&world).await;
