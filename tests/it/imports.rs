@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 /// Which of our parts a part may import, itself left out. `docs/design.md` draws it.
-const MAY: [(&str, &[&str]); 9] = [
+const MAY: [(&str, &[&str]); 10] = [
     ("model", &[]),
     ("http", &["model"]),
     ("cloud", &["model", "http"]),
     ("plan", &["model", "cloud"]),
     ("state", &["model"]),
     ("ssh", &["model"]),
+    ("cluster", &["model", "ssh", "state"]),
     ("accounts", &["model", "cloud", "state", "http"]),
-    ("provision", &["model", "cloud", "plan", "state", "ssh"]),
+    ("provision", &["model", "cloud", "plan", "state", "ssh", "cluster"]),
     ("sandbox", &[]),
 ];
 
