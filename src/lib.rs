@@ -22,7 +22,7 @@
 //! - [`plan`]: what to try and in which order. Pure functions.
 //! - [`cloud`]: the trait [`cloud::Cloud`], one value per account, and one folder per cloud, the only place that knows its
 //!   wire format. How to add one stands there.
-//! - [`http`]: requests, the same for every cloud.
+//! - [`http`], [`grpc`]: requests, the same for every cloud.
 //! - [`state`]: records, locks, journal, audit log, configuration, paths, variables.
 //! - [`ssh`]: keys, configuration files, host keys, and the system's ssh.
 //! - [`cluster`]: k3s on a machine, set up by a unit of its own there, and the way to it.
@@ -38,6 +38,7 @@ pub mod accounts;
 pub mod cli;
 pub mod cloud;
 pub mod cluster;
+pub mod grpc;
 pub mod http;
 pub mod model;
 pub mod plan;

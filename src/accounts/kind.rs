@@ -40,6 +40,11 @@ pub(super) trait Kind {
         warnings: &mut Vec<String>,
     ) -> Option<(Self::Credentials, Place)>;
 
+    /// Returns why credentials that were found cannot be used; they are then told as found and not used.
+    fn unusable(_credentials: &Self::Credentials) -> Option<&str> {
+        None
+    }
+
     /// Returns the long-lived part of the credentials, which tells accounts apart.
     fn secret(credentials: &Self::Credentials) -> Secret;
 
@@ -113,6 +118,10 @@ impl<'a> Maker<'a> {
                 }
                 continue;
             };
+            if let Some(why) = K::unusable(&credentials) {
+                self.not_used(account, &place, why.to_owned());
+                continue;
+            }
             if !self.is_used::<K>(&account) {
                 let cloud = account.cloud();
                 let why = format!("nobody asked for it; `--cloud {cloud}` or a table `[{cloud}]` does");
@@ -135,34 +144,6 @@ impl<'a> Maker<'a> {
             });
         }
         Ok(())
-    }
-
-    /// A cloud that this version does not have: what the user has for it is told, not used.
-    pub(super) fn not_yet<T: CloudTable>(
-        &mut self,
-        tables: &CloudTables<T>,
-        has_credentials: impl Fn(&T) -> bool,
-        variables: &[&Variable],
-    ) {
-        let why = || AccountsError::NotYet(T::CLOUD).to_string();
-        let default = AccountId::default_of(T::CLOUD);
-        for variable in variables {
-            if self.look.env.path(variable).is_some() {
-                self.not_used(default.clone(), &Place::Variable(variable.name), why());
-            }
-        }
-        if self.look.only_environment {
-            return;
-        }
-        if tables.table.as_ref().is_some_and(&has_credentials) {
-            self.not_used(default, &self.look.table(T::CLOUD.as_str()), why());
-        }
-        for (name, table) in &tables.accounts {
-            if let Some(account) = AccountId::new(T::CLOUD, name).ok().filter(|_| has_credentials(table)) {
-                let place = self.look.table(account_table(&account));
-                self.not_used(account, &place, why());
-            }
-        }
     }
 
     /// Whether credentials that were found are used: always at most clouds; where other tools leave theirs around, only if

@@ -5,8 +5,10 @@
 
 pub mod endpoint;
 pub mod error;
+mod gcp;
 pub mod identity;
 mod kind;
+mod nebius;
 pub mod registry;
 mod runpod;
 pub mod sources;
@@ -18,6 +20,10 @@ pub use error::AccountsError;
 pub use registry::{Account, Connect, Connected, FoundNotUsed, connect};
 pub use sources::Place;
 
+#[cfg(test)]
+mod gcp_tests;
+#[cfg(test)]
+mod nebius_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -6,12 +6,12 @@ use std::time::Duration;
 use super::error::AccountsError;
 use super::kind::Maker;
 use super::sources::open_to_others;
-use super::{runpod, vast, verda};
+use super::{gcp, nebius, runpod, vast, verda};
 use crate::cloud::Cloud;
 use crate::http;
 use crate::model::account::{AccountFilter, AccountId, CloudKind};
 use crate::state::config::{CloudTable, CloudTables, Config};
-use crate::state::env::{self, Env};
+use crate::state::env::Env;
 use crate::state::paths::Paths;
 
 /// How long one account may take to answer by default.
@@ -127,8 +127,8 @@ impl Connected {
 /// Whether this version has the cloud.
 pub fn is_in_this_version(cloud: CloudKind) -> bool {
     match cloud {
-        CloudKind::Runpod | CloudKind::Vast | CloudKind::Verda => true,
-        CloudKind::Gcp | CloudKind::Nebius => false,
+        CloudKind::Nebius | CloudKind::Runpod | CloudKind::Vast | CloudKind::Verda => true,
+        CloudKind::Gcp => false,
     }
 }
 
@@ -143,16 +143,8 @@ pub fn connect(request: Connect<'_>) -> Result<Connected, AccountsError> {
     }
     for cloud in CloudKind::ALL {
         match cloud {
-            CloudKind::Gcp => maker.not_yet(
-                &config.gcp,
-                |table| table.credentials.is_some(),
-                &[&env::GOOGLE_APPLICATION_CREDENTIALS],
-            ),
-            CloudKind::Nebius => maker.not_yet(
-                &config.nebius,
-                |table| table.credentials.is_some() || table.token_file.is_some(),
-                &[&env::NEBIUS_IAM_TOKEN],
-            ),
+            CloudKind::Gcp => maker.all::<gcp::Accounts>()?,
+            CloudKind::Nebius => maker.all::<nebius::Accounts>()?,
             CloudKind::Runpod => maker.all::<runpod::Accounts>()?,
             CloudKind::Vast => maker.all::<vast::Accounts>()?,
             CloudKind::Verda => maker.all::<verda::Accounts>()?,

@@ -116,6 +116,9 @@ async fn list(
     }
     let shown = total.min(command.limit.unwrap_or(ROWS));
     app.output.line(offer_table(&gathered.offers[..shown]));
+    if let Some(line) = estimate_line(&gathered.offers[..shown]) {
+        app.output.progress(line);
+    }
     if shown < total {
         app.output.progress(format!("{} more; `--limit {total}` shows all", total - shown));
     }
@@ -147,7 +150,9 @@ pub fn offer_table(offers: &[Offer]) -> String {
     }
     header.extend(["WHERE", "ACCOUNT", "KIND"]);
     let rows = offers.iter().map(|offer| {
-        let mut cells = vec![offer.price_per_hour.four_decimals(), gpu_cell(offer), number(offer.vram_gb)];
+        let about = if offer.price_estimated { "~" } else { "" };
+        let price = format!("{about}{}", offer.price_per_hour.four_decimals());
+        let mut cells = vec![price, gpu_cell(offer), number(offer.vram_gb)];
         cells.extend(vcpus.then(|| number(offer.vcpus)));
         cells.extend(ram.then(|| number(offer.ram_gb)));
         cells.extend([
@@ -181,7 +186,8 @@ fn kind(offer: &Offer) -> String {
     if offer.spot {
         words.push("spot".to_owned());
     }
-    if offer.secure {
+    // Clouds whose prices are a catalogue's vouch for everything, and their zones have long names.
+    if offer.secure && !offer.price_estimated {
         words.push("secure".to_owned());
     }
     if let Some(stock) = offer.stock {
@@ -192,13 +198,18 @@ fn kind(offer: &Offer) -> String {
         };
         words.push(word.to_owned());
     }
-    if offer.price_estimated {
-        let age = offer.price_as_of.map(|at| {
-            show(std::time::Duration::try_from(jiff::Timestamp::now().duration_since(at)).unwrap_or_default())
-        });
-        words.push(age.map_or_else(|| "estimated".to_owned(), |age| format!("estimated {age} ago")));
-    }
     words.join(" ")
+}
+
+/// Says what a price with `~` before it is; none where there is none.
+fn estimate_line(offers: &[Offer]) -> Option<String> {
+    let mut estimated = offers.iter().filter(|offer| offer.price_estimated).peekable();
+    estimated.peek()?;
+    let now = jiff::Timestamp::now();
+    let oldest = estimated.filter_map(|offer| offer.price_as_of).min();
+    let age = oldest.and_then(|at| std::time::Duration::try_from(now.duration_since(at)).ok());
+    let age = age.map(|age| format!(", up to {} old", show(age))).unwrap_or_default();
+    Some(format!("~ is the price of a list or a catalogue, not the cloud's own{age}"))
 }
 
 #[cfg(test)]
@@ -225,6 +236,23 @@ mod tests {
             ..offer("EUR-NO-1", 346_850)
         }]);
         assert!(usual.lines().all(|line| line.chars().count() <= 80), "{usual}");
+        let of_catalogue = Offer {
+            spot: true,
+            secure: true,
+            price_estimated: true,
+            price_as_of: jiff::Timestamp::now().checked_sub(jiff::Span::new().hours(47)).ok(),
+            account: "gcp/default".parse().unwrap(),
+            vcpus: Some(208.0),
+            ram_gb: Some(1872.0),
+            gpu: Some("A100-80GB".to_owned()),
+            ..offer("europe-west4-a", 88_490_014)
+        };
+        let table = offer_table(std::slice::from_ref(&of_catalogue));
+        assert!(table.contains("~88.4900  A100-80GB:1"), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+        let line = estimate_line(&[offer("EU-RO-1", 1), of_catalogue]).unwrap();
+        assert!(line.contains("up to 1 d 23 h old"), "{line}");
+        assert_eq!(estimate_line(&[offer("EU-RO-1", 1)]), None);
     }
 
     #[test]

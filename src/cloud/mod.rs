@@ -15,7 +15,9 @@
 
 pub mod capabilities;
 pub mod error;
+pub mod gcp;
 pub mod lenient;
+pub mod nebius;
 pub mod runpod;
 pub mod vast;
 pub mod verda;

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use url::{Host, Url};
+
 /// Returns `text` as one segment of a path: everything but letters, digits and `-._~` is percent-encoded, a slash too.
 ///
 /// A segment that is empty, `.` or `..` would address something else; callers refuse those before.
@@ -22,6 +24,15 @@ pub fn query<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String 
         text.push_str(&encode(value, b",:"));
     }
     text
+}
+
+/// Whether a URL names the server that tells a cloud's machine about itself, which speaks plain http and never leaves the host.
+pub fn is_metadata(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Domain(name)) => name == "metadata.google.internal",
+        Some(Host::Ipv4(ip)) => ip.octets() == [169, 254, 169, 254],
+        _ => false,
+    }
 }
 
 fn encode(text: &str, kept: &[u8]) -> String {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, redirect};
-use serde_json::Value;
 use url::{Host, Url};
 
+use super::address::is_metadata;
 use super::answer::{Answer, Stream, text};
 use super::error::{Error, ErrorKind, Sent};
 use super::pace::{self, Pacer};
@@ -47,7 +47,7 @@ impl Default for ClientOptions {
 /// - `https` on loopback: the system's certificates, no proxy;
 /// - `https` elsewhere: the system's certificates and proxy.
 ///
-/// `http` elsewhere is refused. Redirects are not followed: a key must not travel to another host.
+/// `http` elsewhere is refused, but for the metadata server of a cloud's machine ([`super::address::is_metadata`]). Redirects are not followed: a key must not travel to another host.
 #[derive(Clone)]
 pub struct Client {
     shared: Arc<Shared>,
@@ -122,6 +122,7 @@ impl Client {
             ("http", true) => (&self.shared.plain, true),
             ("https", true) => (&self.shared.secure_local, false),
             ("https", false) => (&self.shared.secure, false),
+            ("http", false) if is_metadata(url) => (&self.shared.plain, true),
             ("http", false) => return Err(Error::new(ErrorKind::Plaintext, host, "")),
             (other, _) => {
                 return Err(Error::new(
@@ -155,7 +156,7 @@ fn build(plain: bool, local: bool) -> Result<reqwest::Client, String> {
         .redirect(redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
         .tcp_nodelay(true);
-    if local {
+    if local || plain {
         builder = builder.no_proxy();
     }
     if plain {
@@ -190,15 +191,15 @@ pub struct Request {
     client: Client,
     method: Method,
     url: String,
-    headers: HeaderMap,
-    body: Option<Vec<u8>>,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Option<Vec<u8>>,
     retry: Retry,
     within: Duration,
     each: Option<Duration>,
     pacer: Option<Arc<Pacer>>,
     backoff: Duration,
     last_word: Option<fn(&Answer) -> bool>,
-    broken: Option<&'static str>,
+    pub(super) broken: Option<&'static str>,
 }
 
 impl Request {
@@ -222,13 +223,6 @@ impl Request {
             }
             Err(_) => self.broken = Some("a header holds characters that no header takes"),
         }
-        self
-    }
-
-    /// Sets a JSON body.
-    pub fn json(mut self, body: &Value) -> Self {
-        self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        self.body = Some(body.to_string().into_bytes());
         self
     }
 

@@ -59,7 +59,8 @@ pub struct Error {
 }
 
 impl Error {
-    pub(super) fn new(kind: ErrorKind, host: &str, detail: impl Into<String>) -> Self {
+    /// Returns the error of a request that was certainly not sent.
+    pub(crate) fn new(kind: ErrorKind, host: &str, detail: impl Into<String>) -> Self {
         Error {
             kind,
             sent: Sent::No,
@@ -102,7 +103,7 @@ impl Error {
     }
 
     /// Whether the same request may well work a moment later.
-    pub(super) fn is_passing(&self) -> bool {
+    pub(crate) fn is_passing(&self) -> bool {
         match self.kind {
             ErrorKind::Dns
             | ErrorKind::Connect
@@ -150,7 +151,9 @@ impl std::error::Error for Error {
 }
 
 /// Finds an error of type `E` among the causes, also where it is wrapped in an I/O error.
-fn find<'a, E: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a E> {
+pub(crate) fn find<'a, E: std::error::Error + 'static>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> Option<&'a E> {
     let mut next = Some(error);
     while let Some(cause) = next {
         if let Some(found) = cause.downcast_ref::<E>() {
@@ -167,7 +170,7 @@ fn find<'a, E: std::error::Error + 'static>(error: &'a (dyn std::error::Error + 
 }
 
 /// Says what is wrong with a certificate that was not taken, and what to do.
-fn bad_certificate(error: &rustls::Error, host: &str) -> Option<String> {
+pub(crate) fn bad_certificate(error: &rustls::Error, host: &str) -> Option<String> {
     use rustls::CertificateError as Bad;
     let rustls::Error::InvalidCertificate(bad) = error else { return None };
     let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
@@ -192,7 +195,7 @@ fn bad_certificate(error: &rustls::Error, host: &str) -> Option<String> {
 }
 
 /// Returns the words of the last cause: the ones that say what happened.
-fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn deepest(error: &(dyn std::error::Error + 'static)) -> String {
     let mut last = error;
     while let Some(cause) = last.source() {
         last = cause;

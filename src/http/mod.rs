@@ -1,6 +1,7 @@
 //! Requests over HTTP, the same for every cloud; nothing here knows one.
 //!
 //! - [`client`]: the client and one request: what may be asked where (TLS, proxy, loopback), limits of time and size;
+//! - `bodies`: what a request carries;
 //! - [`answer`]: what came back, whole or piece by piece;
 //! - [`retry`]: which failed try is made again, and after how long;
 //! - [`pace`]: slows down before a provider's rate window is used up;
@@ -16,6 +17,7 @@
 
 pub mod address;
 pub mod answer;
+mod bodies;
 pub mod cache;
 #[cfg(test)]
 pub(crate) mod canned;

@@ -9,7 +9,7 @@ use reqwest::header::{HeaderMap, RETRY_AFTER};
 use super::error::{Error, Sent};
 
 /// How many tries one call gets.
-pub(super) const MOST_TRIES: u32 = 4;
+pub(crate) const MOST_TRIES: u32 = 4;
 
 /// Which tries may be made again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub enum Retry {
 
 impl Retry {
     /// The longest that all waiting of one call may add up to.
-    pub(super) fn patience(self) -> Duration {
+    pub(crate) fn patience(self) -> Duration {
         match self {
             Retry::Safe => Duration::MAX,
             Retry::Create => Duration::from_secs(30),
@@ -35,7 +35,7 @@ impl Retry {
     }
 
     /// Whether a try that ended in `error` may be made again.
-    pub(super) fn takes_error(self, error: &Error) -> bool {
+    pub(crate) fn takes_error(self, error: &Error) -> bool {
         match self {
             Retry::Safe => error.is_passing(),
             Retry::Create => error.is_passing() && error.sent == Sent::No,
@@ -56,7 +56,7 @@ impl Retry {
 
 /// Returns how long to wait before try number `tries + 1` (at least one was made): doubled each time, with jitter so that
 /// several processes do not come back at the same moment, at most 16 times `first`.
-pub(super) fn backoff(tries: u32, first: Duration) -> Duration {
+pub(crate) fn backoff(tries: u32, first: Duration) -> Duration {
     let whole = first.saturating_mul(1 << tries.saturating_sub(1).min(4));
     let random = RandomState::new().hash_one(tries) % 1000;
     whole.mul_f64(0.5 + random as f64 / 2000.0)

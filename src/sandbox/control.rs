@@ -12,6 +12,7 @@
 //! | `POST /accounts` | opens an account; answers its key and label |
 //! | `... /vast/...` | the same for another cloud, see `vast/hands.rs` |
 //! | `... /verda/...` | see `verda/control.rs` |
+//! | `... /nebius/...` | see `nebius/control.rs` |
 //!
 //! It has a port of its own, so no client of a cloud can reach it by mistake. Its base URL ends in a random
 //! part: who may open accounts and make machines here gets a shell as the user that runs the sandbox.

@@ -11,6 +11,7 @@ use std::sync::Mutex;
 use serde::{Deserialize, Serialize};
 
 use super::lock;
+use super::nebius::NebiusFault;
 use super::scripts::Script;
 use super::vast::VastFault;
 use super::verda::VerdaFault;
@@ -90,7 +91,12 @@ pub struct Match {
     /// `list_instances`, `get_instance`, `create_instance`, `instance_action`, `add_tag`, `delete_tag`, `list_volumes`,
     /// `list_trash`, `get_volume`, `create_volume`, `volume_action`, `delete_volume`, `list_keys`, `get_key`,
     /// `create_key`, `delete_key`, `delete_keys`, `list_scripts`, `get_script`, `create_script`, `delete_script`,
-    /// `delete_scripts`, `journal`.
+    /// `delete_scripts`, `journal`. Nebius: `exchange_token`, `profile`, `list_tenants`, `get_tenant`, `list_projects`,
+    /// `get_project`, `list_platforms`, `get_platform`, `list_advice`, `list_spot_prices`, `list_quotas`, `get_quota`,
+    /// `estimate`, `list_subnets`, `get_subnet`, `image_latest`, `get_image`, `list_images`, `create_instance`,
+    /// `get_instance`, `get_instance_by_name`, `list_instances`, `delete_instance`, `start_instance`, `stop_instance`,
+    /// `get_operation`, `list_operations`, `list_disks`, `get_disk`, `get_disk_by_name`, `delete_disk`,
+    /// `list_allocations`.
     pub operation: Option<String>,
     /// First matching call that it is played on, counted from 1; absent is the next one.
     pub nth: Option<u32>,
@@ -256,6 +262,8 @@ pub enum FaultKind {
     Vast(VastFault),
     /// What only goes wrong at Verda.
     Verda(VerdaFault),
+    /// What only goes wrong at Nebius.
+    Nebius(NebiusFault),
 }
 
 fn two_minutes() -> u64 {
@@ -303,7 +311,13 @@ impl FaultKind {
             FaultKind::Script { .. } => "script",
             FaultKind::Vast(fault) => fault.word(),
             FaultKind::Verda(fault) => fault.word(),
+            FaultKind::Nebius(fault) => fault.word(),
         }
+    }
+
+    /// Whether the whole connection is reset, with all that goes on there, where one stream could be.
+    pub(super) fn ends_connection(&self) -> bool {
+        matches!(self, FaultKind::Nebius(NebiusFault::Disconnect))
     }
 
     /// Whether the emulator never sees the call.

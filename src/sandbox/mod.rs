@@ -4,26 +4,31 @@
 //! wire types are its own, written from the clouds' public documents, and it is at least as strict as they are.
 //! All of it listens on 127.0.0.0/8 only. A rented machine is an embedded SSH server over a scratch directory.
 //!
-//! - `server.rs`, `plug.rs`, `line.rs`, `wire_faults.rs`: HTTP shared by the emulators, recording, and faults on the wire
+//! - `server.rs`, `answer.rs`, `plug.rs`, `line.rs`, `wire_faults.rs`: HTTP shared by the emulators, recording, and faults on the wire
+//! - `grpc.rs`: the same for the emulator that speaks gRPC
 //! - `addresses.rs`: where machines stand that are an address alone
 //! - `clock.rs`, `chance.rs`, `faults.rs`, `scripts.rs`, `ledger.rs`: time, luck, what goes wrong, what is remembered
 //! - `oidc.rs`: signed tokens, for service accounts and for federation
 //! - `control.rs`: the same from outside, as HTTP and JSON
 //! - `machine/`: the SSH machines
-//! - `runpod/`, `vast/`, `verda/`: the clouds; `catalog/` holds their rows as data
+//! - `runpod/`, `vast/`, `verda/`, `nebius/`: the clouds; `catalog/` holds their rows as data
 //!
 //! A new cloud is one more folder with an `Emulator` (see `server.rs`), its own faults and scripts, one catalogue, and a
 //! handle as [`Sandbox::vast`] returns one: what a test does with that cloud alone is there.
 
 mod addresses;
+mod answer;
 mod chance;
 mod clock;
 mod control;
 mod faults;
+mod grpc;
 mod ledger;
 mod line;
 mod machine;
+mod nebius;
 mod oidc;
+mod options;
 mod plug;
 mod runpod;
 mod scripts;
@@ -46,7 +51,11 @@ use tokio::task::JoinHandle;
 pub use clock::ClockMode;
 pub use faults::{Fault, FaultKind, Junk, Match, RetryAfter, When};
 pub use ledger::{LedgerEntry, Recorded};
+pub use nebius::{
+    LateCause, Nebius, NebiusFault, NebiusGuesses, NebiusLeft, NebiusLeftKind, NebiusScript, NebiusSeed,
+};
 pub use oidc::OidcFlaw;
+pub use options::Options;
 pub use runpod::guesses::RunPodGuesses;
 pub use scripts::{LoginTrouble, Script};
 pub use seed::PodSeed;
@@ -61,76 +70,6 @@ use ledger::{Ledger, Records};
 use plug::Plug;
 use runpod::RunPod;
 use server::Emulator;
-
-/// How a sandbox behaves.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Directory for the machines' homes. Must exist and should be 0700; what the sandbox puts there it removes.
-    pub scratch: PathBuf,
-    /// How time passes. Default: by timer.
-    pub clock: ClockMode,
-    /// A new pod is in lists only after this; a look by its id sees it at once. Default 2 s.
-    pub listing_lag: Duration,
-    /// A deleted pod is shown as terminated for this long, then it is gone. Default 1 s.
-    pub slow_delete: Duration,
-    /// Shortest and longest time from a create to a login. Default 1 to 3 s.
-    pub boot: (Duration, Duration),
-    /// Whether the documented rate windows refuse calls. Default true.
-    pub rate_limits: bool,
-    /// Whether the control path is served. Default true.
-    pub control: bool,
-    /// Decides ids and boot times; random when absent. Keys are random always.
-    pub seed: Option<u64>,
-    /// Serves the clouds over TLS; the control path stays plain. HTTP/2 is spoken where ALPN offers it.
-    pub tls: Option<Arc<rustls::ServerConfig>>,
-    /// What no document settles about RunPod, one way or the other.
-    pub runpod_guesses: RunPodGuesses,
-    /// Vast takes no key for an instance before this time after its create. Default 1 s.
-    pub attach_lag: Duration,
-    /// What no document settles about Vast, one way or the other.
-    pub vast_guesses: VastGuesses,
-    /// What no document settles about Verda, one way or the other.
-    pub verda_guesses: VerdaGuesses,
-    /// How long Verda's access tokens live. Default an hour.
-    pub verda_token_life: Duration,
-    /// Port of sshd on machines that are an address alone, at any cloud; absent is 22 where the system allows it, else any.
-    pub vm_ssh_port: Option<u16>,
-}
-
-impl Options {
-    /// The behaviour that people get.
-    pub fn new(scratch: PathBuf) -> Options {
-        Options {
-            scratch,
-            clock: ClockMode::Timer,
-            listing_lag: Duration::from_secs(2),
-            slow_delete: Duration::from_secs(1),
-            boot: (Duration::from_secs(1), Duration::from_secs(3)),
-            rate_limits: true,
-            control: true,
-            seed: None,
-            tls: None,
-            runpod_guesses: RunPodGuesses::default(),
-            attach_lag: Duration::from_secs(1),
-            vast_guesses: VastGuesses::default(),
-            verda_guesses: VerdaGuesses::default(),
-            verda_token_life: Duration::from_secs(3600),
-            vm_ssh_port: None,
-        }
-    }
-
-    /// The same, quicker, and without rate limits.
-    pub fn for_tests(scratch: PathBuf) -> Options {
-        Options {
-            listing_lag: Duration::from_millis(300),
-            slow_delete: Duration::from_millis(300),
-            boot: (Duration::from_millis(200), Duration::from_millis(400)),
-            rate_limits: false,
-            attach_lag: Duration::from_millis(150),
-            ..Options::new(scratch)
-        }
-    }
-}
 
 /// What all emulators of one sandbox share.
 #[derive(Debug)]
@@ -155,6 +94,7 @@ pub struct Sandbox {
     foreign: String,
     vast: Vast,
     verda: Verda,
+    nebius: Nebius,
     control: Option<Control>,
     ticker: JoinHandle<()>,
 }
@@ -188,7 +128,9 @@ impl Sandbox {
         let runpod_plug = Plug::start(runpod.clone(), Arc::clone(&shared)).await?;
         let vast = Vast::start(Arc::clone(&shared)).await?;
         let verda = Verda::start(Arc::clone(&shared)).await?;
-        let emulators: Vec<Arc<dyn Emulator>> = vec![runpod.clone(), vast.emulator(), verda.emulator()];
+        let nebius = Nebius::start(Arc::clone(&shared)).await?;
+        let emulators: Vec<Arc<dyn Emulator>> =
+            vec![runpod.clone(), vast.emulator(), verda.emulator(), nebius.emulator()];
         let control = match with_control {
             true => Some(Control::start(Arc::clone(&shared), Arc::clone(&runpod), emulators.clone()).await?),
             false => None,
@@ -210,6 +152,7 @@ impl Sandbox {
             foreign,
             vast,
             verda,
+            nebius,
             control,
             ticker,
         })
@@ -274,6 +217,11 @@ impl Sandbox {
         self.shared.addresses.port()
     }
 
+    /// Nebius: its endpoint, its accounts, its instances, and what is left of them.
+    pub fn nebius(&self) -> &Nebius {
+        &self.nebius
+    }
+
     /// Base URL of the control path, with a random part that keeps others out; empty when it is off.
     pub fn control_endpoint(&self) -> String {
         self.control.as_ref().map(Control::endpoint).unwrap_or_default()
@@ -297,7 +245,12 @@ impl Sandbox {
 
     /// The ids of the machines of somebody else that were there from the start, one for each cloud.
     pub fn strangers(&self) -> Vec<&str> {
-        vec![&self.foreign, self.vast.foreign_instance(), self.verda.foreign_instance()]
+        vec![
+            &self.foreign,
+            self.vast.foreign_instance(),
+            self.verda.foreign_instance(),
+            self.nebius.foreign_instance(),
+        ]
     }
 
     /// The foreign pod that was there from the start.

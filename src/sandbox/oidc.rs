@@ -13,10 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use jiff::Timestamp;
 use ring::rand::SystemRandom;
-use ring::signature::{
-    KeyPair, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, RsaPublicKeyComponents,
-    UnparsedPublicKey,
-};
+use ring::signature::{KeyPair, RSA_PKCS1_2048_8192_SHA256, RSA_PKCS1_SHA256, RsaKeyPair, UnparsedPublicKey};
 use serde_json::{Map, Value, json};
 
 use super::lock;
@@ -84,13 +81,6 @@ impl RsaKey {
     /// The private key as PKCS#8 PEM, as it stands in key files.
     pub(super) fn pem(&self) -> &str {
         &self.pem
-    }
-
-    /// The public key as a JSON web key set with one key.
-    pub(super) fn jwks(&self, kid: &str) -> Value {
-        let parts: RsaPublicKeyComponents<Vec<u8>> = self.pair.public_key().into();
-        let (n, e) = (URL_SAFE_NO_PAD.encode(parts.n), URL_SAFE_NO_PAD.encode(parts.e));
-        json!({"keys": [{"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid, "n": n, "e": e}]})
     }
 
     /// A token with these claims.
@@ -282,12 +272,10 @@ mod tests {
     }
 
     #[test]
-    fn the_key_set_has_the_public_half() {
+    fn there_is_one_key() {
         let key = RsaKey::shared().unwrap();
-        let set = key.jwks("ci-1");
-        assert_eq!(set["keys"][0]["e"], "AQAB");
-        assert_eq!(set["keys"][0]["n"].as_str().map(str::len), Some(342));
         assert!(key.pem().starts_with("-----BEGIN PRIVATE KEY-----"));
+        assert_eq!(key.pem(), RsaKey::shared().unwrap().pem());
     }
 
     #[test]

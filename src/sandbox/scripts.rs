@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::nebius::NebiusScript;
 use super::vast::VastScript;
 use super::verda::VerdaScript;
 
@@ -60,6 +61,8 @@ pub enum Script {
     Vast(VastScript),
     /// What machines only do at Verda.
     Verda(VerdaScript),
+    /// What machines only do at Nebius.
+    Nebius(NebiusScript),
 }
 
 fn one() -> f64 {

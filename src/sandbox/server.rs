@@ -4,7 +4,7 @@
 //! (answers never wait for anything); the order of edge, body limit, authentication and rate limit is each
 //! cloud's own and part of its `answer`. Faults on the wire are played here, before or after the effect.
 
-use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
-use axum::http::{HeaderMap, Request, Response, StatusCode};
+use axum::http::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -22,7 +21,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
 use super::Shared;
+pub(super) use super::answer::{Answer, Payload};
 use super::faults::{CallShape, FaultKind, When};
+use super::grpc;
 use super::ledger::Recorded;
 use super::line::{Breakable, Line};
 use super::wire_faults as wire;
@@ -40,6 +41,14 @@ pub(super) trait Emulator: std::fmt::Debug + Send + Sync + 'static {
     fn operation(&self, method: &str, path: &str) -> &'static str;
     /// Label of the account that the credentials belong to.
     fn account(&self, headers: &HeaderMap) -> Option<String>;
+    /// Whether it speaks gRPC, where what goes wrong on the wire has other forms.
+    fn grpc(&self) -> bool {
+        false
+    }
+    /// A body as it stands in the records.
+    fn recorded(&self, _path: &str, body: &[u8]) -> Option<Value> {
+        serde_json::from_slice(body).ok()
+    }
     /// Carries the call out and answers it.
     fn answer(&self, call: &Call) -> Answer;
     /// The cloud's error form for a status that a fault asks for.
@@ -118,77 +127,17 @@ fn hex(digit: u8) -> Option<u8> {
     (digit as char).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }
 
-/// What goes back.
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: Payload,
-    /// Set when the real service would call the request malformed, or when it must never be sent.
-    pub(super) rejected: Option<String>,
-}
+/// Marks a response that never goes out: its stream is reset, other streams of the connection go on.
+#[derive(Debug, Clone, Copy)]
+struct Torn;
 
-/// The body of an [`Answer`].
-pub(super) enum Payload {
-    /// Nothing.
-    Empty,
-    /// JSON, sent as `application/json` unless the headers say otherwise.
-    Json(Value),
-    /// Text of a type of its own.
-    Text(&'static str, String),
-    /// A body that is still being written, such as a log.
-    Stream(&'static str, Body),
-}
-
-impl Answer {
-    /// A JSON answer.
-    pub(super) fn json(status: u16, value: Value) -> Answer {
-        Answer { status, headers: Vec::new(), body: Payload::Json(value), rejected: None }
-    }
-
-    /// An answer without a body.
-    pub(super) fn empty(status: u16) -> Answer {
-        Answer { status, headers: Vec::new(), body: Payload::Empty, rejected: None }
-    }
-
-    /// Text.
-    pub(super) fn text(status: u16, kind: &'static str, text: &str) -> Answer {
-        Answer { status, headers: Vec::new(), body: Payload::Text(kind, text.to_owned()), rejected: None }
-    }
-
-    /// With one more header.
-    pub(super) fn with(mut self, name: &str, value: impl Into<String>) -> Answer {
-        self.headers.push((name.to_owned(), value.into()));
-        self
-    }
-
-    /// Marked as something a correct client never sends.
-    pub(super) fn rejecting(mut self, why: impl Into<String>) -> Answer {
-        self.rejected = Some(why.into());
-        self
-    }
-
-    /// As an HTTP response.
-    pub(super) fn into_response(self) -> Response<Body> {
-        let (kind, body) = match self.body {
-            Payload::Empty => (None, Body::empty()),
-            Payload::Json(value) => (Some("application/json"), Body::from(value.to_string())),
-            Payload::Text(kind, text) => (Some(kind), Body::from(text)),
-            Payload::Stream(kind, body) => (Some(kind), body),
-        };
-        let mut response = Response::new(body);
-        *response.status_mut() =
-            StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        if let Some(kind) = kind {
-            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        }
-        for (name, value) in self.headers {
-            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), HeaderValue::from_str(&value)) {
-                response.headers_mut().insert(name, value);
-            }
-        }
-        response
+impl fmt::Display for Torn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the stream is reset")
     }
 }
+
+impl std::error::Error for Torn {}
 
 /// A listener on loopback and all its connections; dropping it ends them.
 #[derive(Debug)]
@@ -272,7 +221,11 @@ where
     let stream = Breakable::new(stream, Arc::clone(&line));
     let service = hyper::service::service_fn(move |request| {
         let answer = handler(request, Arc::clone(&line));
-        async move { Ok::<_, Infallible>(answer.await) }
+        async move {
+            let answer = answer.await;
+            // HTTP/2 resets the stream with INTERNAL_ERROR.
+            if answer.extensions().get::<Torn>().is_some() { Err(Torn) } else { Ok(answer) }
+        }
     });
     let builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     match tls {
@@ -320,7 +273,7 @@ async fn exchange(
         method: method.clone(),
         path: path.clone(),
         query: query.clone(),
-        body: serde_json::from_slice(&body).ok(),
+        body: emulator.recorded(&path, &body),
         account: account.clone(),
         status: 0,
         rejected: None,
@@ -338,8 +291,13 @@ async fn exchange(
         Some(answer) if call.faults.contains(&FaultKind::CutBody) => wire::cut(answer).await,
         Some(answer) => answer.into_response(),
         None => {
-            line.reset();
-            Response::new(Body::empty())
+            let mut response = Response::new(Body::empty());
+            if emulator.grpc() && !call.faults.iter().any(FaultKind::ends_connection) {
+                response.extensions_mut().insert(Torn);
+            } else {
+                line.reset();
+            }
+            response
         }
     }
 }
@@ -359,7 +317,11 @@ async fn play(call: &Call, emulator: &dyn Emulator) -> Option<Answer> {
                 _,
             ) => wire::instead(fault, emulator).await,
             (FaultKind::AppearLater { .. }, Some(answer)) if answer.status < 300 => None,
+            (FaultKind::Garbage { body }, Some(answer)) if emulator.grpc() => {
+                Some(grpc::garbage(*body, answer))
+            }
             (FaultKind::Garbage { body }, Some(answer)) => Some(wire::garbage(*body, answer)),
+            (fault, Some(_)) if fault.ends_connection() => None,
             (FaultKind::ExtraFields, Some(answer)) => Some(wire::extra(answer)),
             (FaultKind::Delay { ms }, answer) => {
                 tokio::time::sleep(Duration::from_millis((*ms).min(120_000))).await;

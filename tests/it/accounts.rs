@@ -88,7 +88,7 @@ async fn several_accounts_of_one_cloud() {
         ("--cloud runpod/nobody", 4, "no_account"),
         ("--cloud gcp", 2, "unsupported"),
         ("--cloud runpod,gcp", 2, "unsupported"),
-        ("--cloud nebius/lab", 2, "unsupported"),
+        ("--cloud nebius/lab", 4, "no_account"),
         ("--cloud aws", 2, "usage"),
     ] {
         for command in ["offers", "provision --name dev"] {

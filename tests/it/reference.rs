@@ -78,8 +78,14 @@ fn time(time: std::time::Duration) -> String {
 
 #[test]
 fn the_limits_of_every_cloud_are_up_to_date() {
-    use gpuprov::cloud::{runpod, vast, verda};
-    for can in [runpod::capabilities(), vast::capabilities(), verda::capabilities()] {
+    use gpuprov::cloud::{gcp, nebius, runpod, vast, verda};
+    for can in [
+        gcp::capabilities(),
+        nebius::capabilities(),
+        runpod::capabilities(),
+        vast::capabilities(),
+        verda::capabilities(),
+    ] {
         let path = page(&format!("docs/clouds/{}.md", can.cloud));
         let text = std::fs::read_to_string(&path).unwrap();
         let (before, rest) =

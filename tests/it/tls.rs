@@ -172,3 +172,118 @@ async fn without_any_root_certificate_what_needs_none_works() {
     );
     assert_eq!(secure.sandbox.requests().len(), 0);
 }
+
+/// A world that trusts the authority alone and has an account at Nebius, all of it over TLS.
+async fn nebius(authority: &Authority, protocol: &str) -> World {
+    let mut world = world(authority, authority.server("127.0.0.1", protocol, |_| {})).await;
+    world.without_runpod();
+    let nebius = world.sandbox.nebius();
+    let (endpoint, token) = (nebius.endpoint(), nebius.token().to_owned());
+    assert!(endpoint.starts_with("https://127.0.0.1:"), "{endpoint}");
+    world.config(&format!("[nebius]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
+    world.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
+    world.set("NEBIUS_IAM_TOKEN", token);
+    world
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_over_tls_and_alpn() {
+    let authority = Authority::new("one");
+    let mut world = nebius(&authority, "h2").await;
+    let (code, ran) = world.json("provision --gpus H100:1 --name dev").await;
+    assert_eq!(code, 0, "{ran}");
+    let smi = world.run("ssh dev -- nvidia-smi -L").await;
+    assert!(smi.code == 0 && smi.stdout.contains("H100"), "{smi:?}");
+    // A name for loopback is as good as a number, and the certificate is looked at all the same.
+    let number = world.sandbox.nebius().endpoint();
+    world.set("GPUPROV_NEBIUS_ENDPOINT", number.replace("127.0.0.1", "localhost"));
+    let ran = world.run("offers --gpus H100:1").await;
+    assert!(ran.code == 1 && ran.stderr.contains("its certificate is not for the name localhost"), "{ran:?}");
+    world.set("GPUPROV_NEBIUS_ENDPOINT", number);
+    let removed = world.run("rm dev --yes").await;
+    assert_eq!((removed.code, removed.stdout.as_str()), (0, "dev\n"), "{removed:?}");
+    assert!(world.sandbox.nebius().left().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_trusts_and_speaks_no_less_than_https() {
+    let (authority, other) = (Authority::new("one"), Authority::new("other"));
+    // No agreement on HTTP/2: nothing is sent.
+    let world = nebius(&authority, "http/1.1").await;
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    assert_eq!((code, world.requests()), (1, 0), "{document}");
+    let message = document["error"]["message"].as_str().unwrap();
+    assert!(message.contains("no secure connection to 127.0.0.1"), "{message}");
+
+    let world = nebius(&authority, "h2").await;
+    world.write("ca.pem", &other.pem);
+    for words in ["offers --gpus H100:1", "provision --gpus H100:1 --name dev"] {
+        let (code, document) = world.json(words).await;
+        let message = document["error"]["message"].as_str().unwrap_or_default();
+        assert!(code == 1 && message.contains("does not trust"), "{words}: {document}");
+    }
+    world.write("ca.pem", "");
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    let message = document["error"]["message"].as_str().unwrap_or_default();
+    assert!(code == 1 && message.contains("no root certificates"), "{document}");
+    assert_eq!(world.requests(), 0);
+}
+
+/// A proxy that connects every `CONNECT` to `target`, and what was asked of it.
+async fn proxy(target: String) -> (String, Arc<std::sync::Mutex<Vec<String>>>) {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let asked: Arc<std::sync::Mutex<Vec<String>>> = Arc::default();
+    let log = Arc::clone(&asked);
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let (target, log) = (target.clone(), Arc::clone(&log));
+            tokio::spawn(async move {
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await?);
+                }
+                let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
+                log.lock().unwrap().push(line);
+                let mut cloud = tokio::net::TcpStream::connect(target).await?;
+                stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+                tokio::io::copy_bidirectional(&mut stream, &mut cloud).await
+            });
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_goes_through_a_proxy_but_not_to_loopback() {
+    let authority = Authority::new("one");
+    let mut world = World::with(|options: &mut Options| {
+        options.tls = Some(authority.server("nebius.example", "h2", |_| {}));
+    })
+    .await;
+    world.without_runpod();
+    world.write("ca.pem", &authority.pem);
+    world.set("SSL_CERT_FILE", world.home().join("ca.pem"));
+    let loopback = world.sandbox.nebius().endpoint();
+    let (proxy, asked) = proxy(loopback.trim_start_matches("https://").to_owned()).await;
+    world.set("HTTPS_PROXY", proxy);
+    world.set("NEBIUS_IAM_TOKEN", world.sandbox.nebius().token().to_owned());
+    world.set("GPUPROV_NEBIUS_ENDPOINT", "https://nebius.example");
+    let (code, list) = world.json("offers --gpus H100:1").await;
+    assert_eq!(code, 0, "{list}");
+    assert_eq!(
+        *asked.lock().unwrap(),
+        ["CONNECT nebius.example:443 HTTP/1.1"],
+        "one connection for all calls"
+    );
+    world.set("NO_PROXY", "nebius.example");
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    let message = document["error"]["message"].as_str().unwrap_or_default();
+    assert!(code == 1 && message.contains("nebius.example"), "{document}");
+    world.unset("NO_PROXY");
+    world.set("GPUPROV_NEBIUS_ENDPOINT", loopback);
+    let (code, document) = world.json("offers --gpus H100:1").await;
+    assert!(code == 1 && document.to_string().contains("not for the name 127.0.0.1"), "{document}");
+    assert_eq!(asked.lock().unwrap().len(), 1);
+}

@@ -128,7 +128,8 @@ pub fn cases(plan: &Plan, baseline: &Baseline) -> Vec<Case> {
         let call = format!("{operation}#{nth}");
         let changes = !plan.subject.reads.contains(operation);
         let costs = [plan.subject.create, plan.subject.delete].contains(operation);
-        let faults = faults().into_iter().filter(|(word, _)| changes || !ONLY_CHANGES.contains(word));
+        let faults =
+            faults(plan.subject.name).into_iter().filter(|(word, _)| changes || !ONLY_CHANGES.contains(word));
         for (word, kind) in faults {
             let chosen = costs && nth == 1 && DOUBTFUL.contains(&word) && !plan.name.contains('-');
             add(format!("{call}/{word}"), operation, nth, overall, Trouble::Once(kind.clone()), chosen);

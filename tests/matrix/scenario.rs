@@ -104,6 +104,41 @@ pub const SUBJECTS: &[Subject] = &[
         },
         claim: |tags| tags.get("gpuprov-claim").map(String::as_str),
     },
+    Subject {
+        name: "nebius",
+        gpus: "H200:1",
+        create: "create_instance",
+        delete: "delete_instance",
+        list: "list_instances",
+        reads: &[
+            "exchange_token",
+            "profile",
+            "list_tenants",
+            "list_projects",
+            "list_platforms",
+            "get_platform",
+            "list_advice",
+            "list_spot_prices",
+            "list_quotas",
+            "estimate",
+            "list_subnets",
+            "image_latest",
+            "get_instance",
+            "get_instance_by_name",
+            "list_instances",
+            "get_operation",
+            "list_operations",
+            "list_disks",
+            "get_disk",
+            "list_allocations",
+        ],
+        waits: &[],
+        connect: |world| {
+            world.without_runpod();
+            world.with_nebius();
+        },
+        claim: |labels| labels.get("gpuprov-claim").map(String::as_str),
+    },
 ];
 
 /// Which command is judged.

@@ -1,6 +1,6 @@
 //! What goes wrong with a call.
 
-use gpuprov::sandbox::{Fault, FaultKind, Junk, Match, RetryAfter, When};
+use gpuprov::sandbox::{Fault, FaultKind, Junk, Match, NebiusFault, RetryAfter, When};
 
 /// A trouble that a case plays.
 #[derive(Clone, Debug)]
@@ -55,8 +55,39 @@ pub const STEPS: &[(&str, Step)] = &[
 /// How long an answer stays out before the connection is cut; over `--cloud-timeout` of the commands.
 const SILENCE: u64 = 1300;
 
-/// Every fault, with its name in cases.
-pub fn faults() -> Vec<(&'static str, FaultKind)> {
+/// Every fault of a cloud, with its name in cases.
+pub fn faults(cloud: &str) -> Vec<(&'static str, FaultKind)> {
+    let mut all = common();
+    if cloud == "nebius" {
+        all.extend(grpc());
+    }
+    all
+}
+
+/// What gRPC has beyond the common ones, which have their own form there.
+fn grpc() -> Vec<(&'static str, FaultKind)> {
+    let code = |code: u32, message: &str| NebiusFault::code(code, message);
+    let faults = [
+        ("unavailable-before", code(14, "upstream connect error")),
+        ("unavailable-after", code(14, "upstream connect error").after()),
+        ("deadline-before", code(4, "context deadline exceeded")),
+        ("deadline-after", code(4, "context deadline exceeded").after()),
+        ("unknown-after", code(2, "HTTP 520").after()),
+        ("exhausted", code(8, "resource exhausted")),
+        ("capacity", NebiusFault::no_capacity()),
+        ("quota", NebiusFault::quota("compute.instance.gpu.h100")),
+        ("quota-text", NebiusFault::quota_by_text()),
+        ("denied", NebiusFault::denied("project-e00x")),
+        ("conflict", NebiusFault::conflict()),
+        ("unauthenticated-after", NebiusFault::unauthenticated().after()),
+        ("not-found", code(5, "not found")),
+        ("hollow", NebiusFault::Hollow),
+        ("disconnect", NebiusFault::Disconnect),
+    ];
+    faults.map(|(word, fault)| (word, fault.into())).into()
+}
+
+fn common() -> Vec<(&'static str, FaultKind)> {
     let hang = |when| FaultKind::Hang { when, ms: SILENCE };
     let garbage = |body| FaultKind::Garbage { body };
     let many = |retry_after| FaultKind::TooMany { retry_after };
@@ -80,14 +111,46 @@ pub fn faults() -> Vec<(&'static str, FaultKind)> {
 }
 
 /// The faults that are also played for good.
-pub const LASTING: &[&str] =
-    &["500-before", "500-after", "silent-after", "reset-after", "html", "401", "403"];
+pub const LASTING: &[&str] = &[
+    "500-before",
+    "500-after",
+    "silent-after",
+    "reset-after",
+    "html",
+    "401",
+    "403",
+    "unavailable-after",
+    "exhausted",
+    "conflict",
+    "hollow",
+];
 
 /// The faults that are played on calls that change something only: of a question it is all one whether it was carried out.
-pub const ONLY_CHANGES: &[&str] = &["500-after", "silent-after", "reset-after", "429-date"];
+pub const ONLY_CHANGES: &[&str] = &[
+    "500-after",
+    "silent-after",
+    "reset-after",
+    "429-date",
+    "unavailable-after",
+    "deadline-after",
+    "unknown-after",
+    "unauthenticated-after",
+];
 
 /// The faults on the create and the delete that are always in the cut: those that leave open what happened.
-pub const DOUBTFUL: &[&str] = &["500-after", "silent-after", "reset-after", "cut-body", "html", "401"];
+pub const DOUBTFUL: &[&str] = &[
+    "500-after",
+    "silent-after",
+    "reset-after",
+    "cut-body",
+    "html",
+    "401",
+    "unavailable-after",
+    "deadline-after",
+    "unknown-after",
+    "hollow",
+    "disconnect",
+];
 
 impl Trouble {
     /// The fault that plays it on the n-th call of `operation`; none for kills by the clock or the record.

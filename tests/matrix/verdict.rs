@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use gpuprov::sandbox::{LedgerEntry, LeftKind, Recorded};
+use gpuprov::sandbox::{LedgerEntry, LeftKind, NebiusLeftKind, Recorded};
 use serde_json::Value;
 
 use crate::case::{Case, command, shown};
@@ -18,8 +18,11 @@ pub fn ids(world: &World) -> BTreeSet<String> {
 
 /// What exists beside machines, and costs money or counts against a quota: disks, in the trash too, and keys.
 fn disks_and_keys(world: &World) -> Vec<String> {
-    let left = world.sandbox.verda().left();
-    left.iter().filter(|left| left.kind != LeftKind::Instance).map(ToString::to_string).collect()
+    let verda = world.sandbox.verda().left();
+    let verda = verda.iter().filter(|left| left.kind != LeftKind::Instance).map(ToString::to_string);
+    let nebius = world.sandbox.nebius().left();
+    let nebius = nebius.iter().filter(|left| left.kind != NebiusLeftKind::Instance).map(ToString::to_string);
+    verda.chain(nebius).collect()
 }
 
 /// The ledger in one line a machine.
@@ -163,7 +166,12 @@ fn provision(
     if ran.code != 6 {
         // A machine at Verda has a disk and a key; where the answer to the key's create was lost, two of one name.
         let left = disks_and_keys(world);
-        let most = if ran.code == 0 && case.plan.subject.name == "verda" { 3 } else { 0 };
+        // A machine at Nebius has its disk.
+        let most = match case.plan.subject.name {
+            "verda" if ran.code == 0 => 3,
+            "nebius" if ran.code == 0 => 1,
+            _ => 0,
+        };
         if left.len() > most {
             wrong.push(format!("exit {} and {left:?} exist", ran.code));
         }
@@ -292,9 +300,9 @@ pub async fn aftermath(
     if !left.is_empty() {
         wrong.push(format!("in the end {left:?} exist"));
     }
-    let harmed = world.sandbox.verda().harmed();
-    if !harmed.is_empty() {
-        wrong.push(format!("{harmed:?} of somebody else is not as it was"));
+    let (verda, nebius) = (world.sandbox.verda().harmed(), world.sandbox.nebius().harmed());
+    if !verda.is_empty() || !nebius.is_empty() {
+        wrong.push(format!("{verda:?} {nebius:?} of somebody else is not as it was"));
     }
     let last = step(world, program, "ls --json", wrong, trace).await;
     if last.0 != 0 || last.1["machines"].as_array().is_none_or(|rows| !rows.is_empty()) {

@@ -72,7 +72,9 @@ impl Place {
     /// Starts an emulator here, and writes down where sshd is on its machines that are an address alone.
     pub(super) async fn start(&self) -> io::Result<Emulator> {
         let emulator = Emulator::start(Options::new(self.root.join("machines"))).await?;
-        let config = format!("{CONFIG}\n[verda]\nssh_port = {}\n", emulator.vm_ssh_port());
+        let port = emulator.vm_ssh_port();
+        let tables = ["verda", "nebius"].map(|cloud| format!("\n[{cloud}]\nssh_port = {port}\n"));
+        let config = format!("{CONFIG}{}", tables.concat());
         std::fs::write(self.root.join("config.toml"), config)?;
         Ok(emulator)
     }
@@ -88,6 +90,9 @@ impl Place {
             (env::GPUPROV_VERDA_ENDPOINT.name, emulator.verda().endpoint()),
             (env::VERDA_CLIENT_ID.name, emulator.verda().client_id().to_owned()),
             (env::VERDA_CLIENT_SECRET.name, emulator.verda().client_secret().to_owned()),
+            (env::GPUPROV_NEBIUS_ENDPOINT.name, emulator.nebius().endpoint()),
+            (env::NEBIUS_IAM_TOKEN.name, emulator.nebius().token().to_owned()),
+            (env::NEBIUS_TENANT_ID.name, emulator.nebius().tenant().to_owned()),
             (env::GPUPROV_CONFIG.name, path("config.toml")),
             (env::GPUPROV_STATE_DIR.name, path("state")),
             (env::GPUPROV_DATA_DIR.name, path("data")),

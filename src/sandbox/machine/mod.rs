@@ -208,6 +208,11 @@ impl Machine {
         lock(&self.inner.host_key).public_key().fingerprint(HashAlg::Sha256).to_string()
     }
 
+    /// Shows this host key from the next connection on.
+    pub(super) fn set_host_key(&self, key: PrivateKey) {
+        *lock(&self.inner.host_key) = key;
+    }
+
     /// Takes another host key from the next connection on.
     pub(super) fn swap_host_key(&self) {
         *lock(&self.inner.host_key) = new_host_key();

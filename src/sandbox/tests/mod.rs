@@ -2,6 +2,7 @@
 
 mod faults;
 mod life;
+mod nebius;
 mod ssh;
 mod strict;
 mod vast;

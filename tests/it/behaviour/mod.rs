@@ -128,6 +128,8 @@ async fn a_machine_is_made_found_reached_and_deleted() {
         assert!(set.sandbox.alive().is_empty(), "{}", stage.name);
         let left = set.sandbox.verda().left();
         assert!(left.is_empty(), "{}: {left:#?}", stage.name);
+        let left = set.sandbox.nebius().left();
+        assert!(left.is_empty(), "{}: {left:#?}", stage.name);
         assert!(set.sandbox.verda().harmed().is_empty(), "{}", stage.name);
         assert!(
             set.cloud.find(&Which::AnyMarked).await.unwrap().is_empty(),

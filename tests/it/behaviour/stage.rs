@@ -8,7 +8,7 @@ use gpuprov::cloud::Cloud;
 use gpuprov::model::mark::{Claim, Mark};
 use gpuprov::model::offer::Offer;
 use gpuprov::model::want::{Kind, Want};
-use gpuprov::sandbox::{Options, RunPodGuesses, Sandbox, VastGuesses, VerdaGuesses};
+use gpuprov::sandbox::{NebiusGuesses, Options, RunPodGuesses, Sandbox, VastGuesses, VerdaGuesses};
 use gpuprov::state::{Config, Env, Paths};
 
 /// Whose credentials lead to the sandbox.
@@ -64,6 +64,13 @@ fn verda(sandbox: &Sandbox, _: &Path, who: Who) -> Variables {
     ]
 }
 
+fn nebius(sandbox: &Sandbox, _: &Path, who: Who) -> Variables {
+    vec![
+        ("GPUPROV_NEBIUS_ENDPOINT", sandbox.nebius().endpoint()),
+        ("NEBIUS_IAM_TOKEN", secret(who, sandbox.nebius().token())),
+    ]
+}
+
 /// Every cloud twice: as we believe it to be, and with everything the other way round that no document settles.
 pub(super) fn stages() -> Vec<Stage> {
     let runpod = Stage {
@@ -81,7 +88,20 @@ pub(super) fn stages() -> Vec<Stage> {
         gpus: "H100:1",
         never: "00000000-0000-4000-8000-000000000000",
     };
+    let nebius = Stage {
+        name: "nebius",
+        change: |_| {},
+        variables: nebius,
+        gpus: "H100:1",
+        never: "computeinstance-e00never",
+    };
     vec![
+        Stage {
+            name: "nebius, guesses flipped",
+            change: |options| options.nebius_guesses = NebiusGuesses::flipped(),
+            ..nebius
+        },
+        nebius,
         Stage {
             name: "runpod, guesses flipped",
             change: |options| options.runpod_guesses = RunPodGuesses::flipped(),

@@ -15,19 +15,36 @@ impl World {
         self.set("VAST_API_KEY", self.sandbox.vast().key().to_owned());
     }
 
-    /// Adds the first account at Verda, whose machines' sshd is not always at port 22 here: that goes into the config file.
+    /// Adds the first account at Verda, whose machines' sshd is not always at port 22 here: that goes into the config file. No
+    /// clusters: what they are about is in `k8s`.
     pub fn with_verda(&mut self) {
         let verda = self.sandbox.verda();
         let (endpoint, port) = (verda.endpoint(), self.sandbox.vm_ssh_port());
         let (id, secret) = (verda.client_id().to_owned(), verda.client_secret().to_owned());
-        self.config(&format!("[verda]\nssh_port = {port}\n"));
+        self.config(&format!("[defaults]\nk8s = false\n[verda]\nssh_port = {port}\n"));
         self.set("GPUPROV_VERDA_ENDPOINT", endpoint);
         self.set("VERDA_CLIENT_ID", id);
         self.set("VERDA_CLIENT_SECRET", secret);
     }
 
+    /// Adds the first account at Nebius by its token; the port of its machines' sshd goes into the config file.
+    pub fn with_nebius(&mut self) {
+        let nebius = self.sandbox.nebius();
+        let (endpoint, port) = (nebius.endpoint(), self.sandbox.vm_ssh_port());
+        let (token, tenant) = (nebius.token().to_owned(), nebius.tenant().to_owned());
+        self.config(&format!("[nebius]\nssh_port = {port}\n"));
+        self.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
+        self.set("NEBIUS_IAM_TOKEN", token);
+        self.set("NEBIUS_TENANT_ID", tenant);
+    }
+
     /// Everything that must be in no output and in no file.
-    pub fn secrets(&self) -> [&str; 3] {
-        [self.sandbox.runpod_key(), self.sandbox.vast().key(), self.sandbox.verda().client_secret()]
+    pub fn secrets(&self) -> [&str; 4] {
+        [
+            self.sandbox.runpod_key(),
+            self.sandbox.vast().key(),
+            self.sandbox.verda().client_secret(),
+            self.sandbox.nebius().token(),
+        ]
     }
 }

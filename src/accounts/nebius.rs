@@ -1,0 +1,153 @@
+//! The accounts at Nebius.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::AccountsError;
+use super::kind::{Kind, Official};
+use super::sources::{Look, Place, open_to_others, read_own};
+use crate::cloud::nebius::cli_files::{Profile, in_config};
+use crate::cloud::nebius::credentials::{Credentials, TokenSource, in_key_file};
+use crate::cloud::nebius::{self, Nebius};
+use crate::cloud::{Cloud, Setup};
+use crate::http;
+use crate::model::account::AccountId;
+use crate::model::secret::Secret;
+use crate::state::config::{CloudTables, Config, NebiusTable, is_readable_by_others};
+use crate::state::{env, regular};
+
+/// The nebius CLI's profiles, under the home folder.
+const PROFILES: &str = ".nebius/config.yaml";
+
+/// Where the nebius CLI keeps the tokens of people's logins, under the home folder.
+const LOGINS: &str = ".nebius/credentials.yaml";
+
+/// Where a service account's key usually lies, under the home folder (SkyPilot's documentation).
+const KEY_FILE: &str = ".nebius/credentials.json";
+
+/// How they are made.
+pub(super) struct Accounts;
+
+/// Credentials, and the tenant that stands beside them.
+pub(super) struct Found {
+    credentials: Credentials,
+    tenant: Option<String>,
+}
+
+impl Kind for Accounts {
+    type Table = NebiusTable;
+    type Credentials = Found;
+    const OFFICIAL: Official =
+        Official { base: nebius::DEFAULT_ENDPOINT, variable: &env::GPUPROV_NEBIUS_ENDPOINT, tails: &[] };
+    const LACKS: &'static str = "`credentials`, and no `service_account` with a `token_file`";
+    const UNASKED: bool = false;
+
+    fn tables(config: &Config) -> &CloudTables<NebiusTable> {
+        &config.nebius
+    }
+
+    fn find(look: &Look<'_>, account: &AccountId, warnings: &mut Vec<String>) -> Option<(Found, Place)> {
+        let default = *account == AccountId::default_of(account.cloud());
+        let alone = |credentials| Found { credentials, tenant: None };
+        if default && let Some(token) = look.env.get(&env::NEBIUS_IAM_TOKEN).and_then(Credentials::token) {
+            return Some((alone(token), Place::Variable(env::NEBIUS_IAM_TOKEN.name)));
+        }
+        if let Some((found, place)) = in_table(look, account, default, warnings) {
+            return Some((alone(found), place));
+        }
+        if !default || look.only_environment {
+            return None;
+        }
+        let home = look.paths.home.as_ref()?;
+        profile(look, home, warnings).or_else(|| {
+            let path = home.join(KEY_FILE);
+            let key = unless_unusable(&path, in_key_file(&read_own(&path, warnings)?), warnings)?;
+            warn_if_open(&path, warnings);
+            Some((alone(key), Place::OwnFile(path)))
+        })
+    }
+
+    fn secret(found: &Found) -> Secret {
+        found.credentials.whole()
+    }
+
+    fn hint(found: &Found) -> String {
+        found.credentials.hint()
+    }
+
+    fn cloud(
+        look: &Look<'_>,
+        setup: Setup,
+        found: Found,
+        http: http::Client,
+    ) -> Result<Arc<dyn Cloud>, AccountsError> {
+        let table = look.config.nebius.of(&setup.account);
+        let default = setup.account == AccountId::default_of(setup.account.cloud());
+        let variable = look.env.get(&env::NEBIUS_TENANT_ID).filter(|_| default).map(str::to_owned);
+        let given = |text: &String| !text.trim().is_empty();
+        let tenant = variable.filter(given).or(table.tenant.filter(given)).or(found.tenant);
+        let settings = nebius::Settings {
+            credentials: found.credentials,
+            tenant: tenant.map(|tenant| tenant.trim().to_owned()),
+            projects: table.projects.unwrap_or_default(),
+            ssh_port: table.ssh_port.unwrap_or(nebius::SSH_PORT),
+        };
+        Ok(Arc::new(Nebius::new(setup, settings, http)))
+    }
+}
+
+/// Finds the credentials of an account in the config file: a key file, or a service account and the file with its token.
+fn in_table(
+    look: &Look<'_>,
+    account: &AccountId,
+    default: bool,
+    warnings: &mut Vec<String>,
+) -> Option<(Credentials, Place)> {
+    let whole = |table: &&NebiusTable| {
+        table.credentials.is_some() || table.service_account.is_some() && table.token_file.is_some()
+    };
+    let (table, place) =
+        look.in_config(&look.config.nebius, account, default, |table| Some(table).filter(whole))?;
+    let resolve = |text: &str, warnings: &mut Vec<String>| {
+        let resolved = look.paths.resolve(text, look.config.folder());
+        resolved.map_err(|error| warnings.push(format!("{place} is not used: {error}"))).ok()
+    };
+    if let Some(file) = &table.credentials {
+        let path = resolve(file, warnings)?;
+        let text = regular::read_text(&path).map_err(|error| error.to_string());
+        let key = text.and_then(|text| in_key_file(&text).map_err(|error| error.to_string()));
+        let key = unless_unusable(&path, key, warnings)?;
+        warn_if_open(&path, warnings);
+        return Some((key, place));
+    }
+    let source = TokenSource::File(resolve(&table.token_file?, warnings)?);
+    Some((Credentials::Federated { account: table.service_account?, source }, place))
+}
+
+/// Finds the profile of the nebius CLI.
+fn profile(look: &Look<'_>, home: &Path, warnings: &mut Vec<String>) -> Option<(Found, Place)> {
+    let path = home.join(PROFILES);
+    let text = read_own(&path, warnings)?;
+    let below = |file: &str| look.paths.resolve(file, path.parent().unwrap_or(home));
+    let resolve = |file: &str| below(file).unwrap_or_else(|_| PathBuf::from(file));
+    let read = |file: &str| regular::read_text(&resolve(file)).map_err(|error| error.to_string());
+    let named = look.env.get(&env::NEBIUS_PROFILE);
+    let read = in_config(&text, named, &home.join(LOGINS), &read, &resolve);
+    let Profile { credentials, tenant, .. } = unless_unusable(&path, read, warnings)??;
+    warn_if_open(&path, warnings);
+    Some((Found { credentials, tenant }, Place::OwnFile(path)))
+}
+
+fn unless_unusable<T, E: std::fmt::Display>(
+    path: &Path,
+    read: Result<T, E>,
+    warnings: &mut Vec<String>,
+) -> Option<T> {
+    read.map_err(|error| warnings.push(format!("`{}` is not used: {error}", path.display()))).ok()
+}
+
+fn warn_if_open(path: &Path, warnings: &mut Vec<String>) {
+    if is_readable_by_others(path) {
+        warnings.push(open_to_others(path));
+    }
+}
