@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::AccountsError;
-use super::kind::Maker;
+use super::maker::Maker;
 use super::sources::open_to_others;
 use super::{gcp, nebius, runpod, vast, verda};
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, Identity};
 use crate::http;
 use crate::model::account::{AccountFilter, AccountId, CloudKind};
 use crate::state::config::{CloudTable, CloudTables, Config};
@@ -46,10 +46,14 @@ pub struct Connect<'a> {
 pub struct Account {
     /// The account.
     pub cloud: Arc<dyn Cloud>,
-    /// Where its credentials are: a variable, a table, a file.
+    /// Whether it was connected with `clouds set`.
+    pub connected: bool,
+    /// Where its credentials are: a variable, a table, a file, or sealed.
     pub source: String,
     /// What tells its credentials apart for people.
     pub hint: String,
+    /// The cloud's own id of the account, where it was asked for when the account was connected.
+    pub provider: Option<String>,
     /// Its endpoint, if that is not the cloud's own: every command says so.
     pub elsewhere: Option<String>,
     /// Whether it is asked for GPU machines.
@@ -63,6 +67,12 @@ impl Account {
     pub fn id(&self) -> &AccountId {
         self.cloud.account()
     }
+
+    /// Returns who its credentials are, as far as it is known without a request.
+    pub fn identity(&self) -> Identity {
+        let identity = self.cloud.identity();
+        Identity { provider: identity.provider.or_else(|| self.provider.clone()), ..identity }
+    }
 }
 
 /// Credentials or settings that were found and not used.
@@ -70,8 +80,12 @@ impl Account {
 pub struct FoundNotUsed {
     /// Of which account.
     pub account: AccountId,
+    /// Whether it was connected with `clouds set`, and cannot be opened.
+    pub connected: bool,
     /// Where they are.
     pub source: String,
+    /// What tells the credentials apart for people, if there are any.
+    pub hint: Option<String>,
     /// Why they are not used, for people.
     pub why: String,
 }
@@ -88,22 +102,21 @@ pub struct Connected {
     /// Why the accounts cannot be told to be those of the records: the identity key cannot be kept or read. Nothing may be
     /// made then.
     pub unproven: Option<String>,
+    /// Why it cannot be told which accounts are switched off. Nothing may be bought then.
+    pub unswitched: Option<String>,
     /// The client that all of them ask with.
     pub http: Option<http::Client>,
 }
 
 impl Connected {
     /// Returns the accounts that any of the filters lets through; all for no filters. A filter that lets none through is an
-    /// error: it names a cloud that this version does not have, or an account that is not connected.
+    /// error: it names an account that is not connected.
     pub fn select(&self, filters: &[AccountFilter]) -> Result<Vec<&Account>, AccountsError> {
         for filter in filters {
-            if !is_in_this_version(filter.cloud()) {
-                return Err(AccountsError::NotYet(filter.cloud()));
-            }
             if !self.accounts.iter().any(|account| filter.admits(account.id())) {
                 let found = self.found_not_used.iter().find(|found| filter.admits(&found.account));
                 return Err(match found {
-                    Some(FoundNotUsed { account, source, why }) => AccountsError::NotUsed {
+                    Some(FoundNotUsed { account, source, why, .. }) => AccountsError::NotUsed {
                         account: account.clone(),
                         place: source.clone(),
                         why: why.clone(),
@@ -121,14 +134,6 @@ impl Connected {
     /// Returns the account of this id.
     pub fn get(&self, id: &AccountId) -> Option<&Account> {
         self.accounts.iter().find(|account| account.id() == id)
-    }
-}
-
-/// Whether this version has the cloud.
-pub fn is_in_this_version(cloud: CloudKind) -> bool {
-    match cloud {
-        CloudKind::Nebius | CloudKind::Runpod | CloudKind::Vast | CloudKind::Verda => true,
-        CloudKind::Gcp => false,
     }
 }
 
@@ -153,17 +158,14 @@ pub fn connect(request: Connect<'_>) -> Result<Connected, AccountsError> {
     Ok(maker.done())
 }
 
-/// Returns the accounts that may be connected: those of this version's clouds, and those with a table in the config file.
+/// Returns the accounts that may be connected: one of each cloud, and those with a table in the config file.
 /// No credential is looked for.
 pub fn names_in(config: &Config) -> Vec<AccountId> {
     fn of<T: CloudTable>(tables: &CloudTables<T>) -> Vec<AccountId> {
         let default = AccountId::default_of(T::CLOUD);
         let named = tables.accounts.keys().filter_map(|name| AccountId::new(T::CLOUD, name).ok());
         let named = named.filter(|account| *account != default);
-        std::iter::once(default.clone())
-            .chain(named)
-            .filter(|account| is_in_this_version(account.cloud()))
-            .collect()
+        std::iter::once(default.clone()).chain(named).collect()
     }
     CloudKind::ALL
         .into_iter()

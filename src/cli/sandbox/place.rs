@@ -143,7 +143,7 @@ pub(super) fn is_inside(env: &Env) -> bool {
 }
 
 /// The variables that lead to accounts of the caller, at any cloud.
-pub(super) const REAL: [&Variable; 18] = [
+pub(super) const REAL: [&Variable; 20] = [
     &env::GPUPROV_RUNPOD_ENDPOINT,
     &env::GPUPROV_VAST_ENDPOINT,
     &env::GPUPROV_VERDA_ENDPOINT,
@@ -160,6 +160,8 @@ pub(super) const REAL: [&Variable; 18] = [
     &env::NEBIUS_IAM_TOKEN,
     &env::NEBIUS_TENANT_ID,
     &env::NEBIUS_PROFILE,
+    &env::ACTIONS_ID_TOKEN_REQUEST_URL,
+    &env::ACTIONS_ID_TOKEN_REQUEST_TOKEN,
     &env::GPUPROV_INSTALLATION,
     &env::GPUPROV_CONFIG,
 ];
@@ -214,17 +216,16 @@ fn clear(paths: &Paths, root: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::registry::is_in_this_version;
     use crate::model::account::CloudKind;
 
     #[tokio::test]
-    async fn every_cloud_of_this_version_is_served() {
+    async fn every_cloud_is_served() {
         let home = tempfile::tempdir().unwrap();
         let paths = Paths::new(&Env::of([("HOME", home.path())])).unwrap();
         let place = Place::make(&paths, &folder(&paths).unwrap()).unwrap();
         let emulator = place.start().await.unwrap();
         let variables = place.variables(&emulator);
-        for cloud in CloudKind::ALL.into_iter().filter(|cloud| is_in_this_version(*cloud)) {
+        for cloud in CloudKind::ALL {
             let endpoint = format!("GPUPROV_{}_ENDPOINT", cloud.as_str().to_uppercase());
             assert!(variables.iter().any(|(name, _)| *name == endpoint), "{cloud}");
         }
