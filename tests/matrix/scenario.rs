@@ -132,7 +132,7 @@ pub const SUBJECTS: &[Subject] = &[
             "get_disk",
             "list_allocations",
         ],
-        waits: &[("delete_instance", "conflict-lasting"), ("delete_instance", "exhausted-lasting")],
+        waits: &[("delete_instance", "conflict-lasting")],
         connect: |world| {
             world.without_runpod();
             world.with_nebius();

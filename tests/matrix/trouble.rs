@@ -119,9 +119,7 @@ pub const LASTING: &[&str] = &[
     "401",
     "403",
     "unavailable-after",
-    "exhausted",
     "conflict",
-    "hollow",
 ];
 
 /// The faults that are played on calls that change something only: of a question it is all one whether it was carried out,
