@@ -98,7 +98,7 @@ async fn work(
     cancel: &Cancel,
     fields: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
-    let (chosen, offer) = match &command.offer {
+    let (mut chosen, offer) = match &command.offer {
         Some(id) => by_offer(command, app, id)?,
         None => {
             let chosen = command.selection.choose(&app.config)?;
@@ -109,10 +109,18 @@ async fn work(
             (chosen, None)
         }
     };
-    let wait = command.machine.wait.clone().or_else(|| app.config.defaults.wait.clone());
-    if wait.as_deref() == Some("k8s") && chosen.want.cluster != Cluster::Insist {
-        return Err(usage("`--wait k8s` goes with `--k8s`"));
+    // A flag insists: an account without a cluster would be bought for nothing. A default waits where there is one.
+    if command.machine.wait.as_deref() == Some("k8s") {
+        if command.selection.no_k8s {
+            return Err(usage("`--wait k8s` does not go with `--no-k8s`"));
+        }
+        chosen.want.cluster = Cluster::Insist;
     }
+    let by_default = app.config.defaults.wait.as_deref() == Some("k8s");
+    let wait_cluster = match command.machine.wait.as_deref() {
+        Some(what) => what == "k8s",
+        None => chosen.want.cluster == Cluster::Insist || by_default,
+    };
     let env = command.machine.environment(app)?;
     let names: Vec<String> = env.iter().map(|(name, _)| name.clone()).collect();
     let script = command.machine.script(app)?;
@@ -121,7 +129,11 @@ async fn work(
     let connected = app.connect(waits, &chosen.accounts)?;
     let asking = asking(&connected, &chosen, &app.output, &names, true)?;
     fields.insert("skipped".to_owned(), asking.skipped_json());
-    asking.check()?;
+    let queue = command.machine.queue.or(app.config.defaults.queue).filter(|_| !command.dry_run);
+    // With a queue, an account that is switched off now may come back.
+    if queue.is_none() || asking.off.is_empty() {
+        asking.check()?;
+    }
     let context = app.context(&connected, waits)?;
     if let Some(why) = &connected.unproven {
         return Err(refused(format!("{why}; without it nobody could tell later who pays for the machine")));
@@ -136,17 +148,18 @@ async fn work(
         key,
         env,
         startup_script: script,
+        wait_cluster,
         attempts: command.machine.attempts.or(defaults.attempts).unwrap_or(3),
         ttl: command.machine.ttl.or(defaults.ttl),
         keep_failed: command.machine.keep_failed || defaults.keep_failed.unwrap_or(false),
-        queue: command.machine.queue.or(defaults.queue),
+        queue,
         ask_above: defaults.ask_above.filter(|_| !answered),
     };
     if command.dry_run {
         return dry_run(app, &context, &request, &asking, fields).await;
     }
     let progress = Progress::new(&app.output);
-    let report = acquire(&context, &request, &asking.asked, &progress, cancel).await;
+    let report = acquire(&context, &request, &asking.all(), &progress, cancel).await;
     app.output.end_live();
     finish(app, &context, report, fields)
 }
@@ -190,6 +203,7 @@ fn by_offer(command: &Provision, app: &App, id: &str) -> Result<(Chosen, Option<
         accounts: vec![AccountFilter::Account(key.account)],
         soft_accounts: false,
         unspecific: false,
+        gpu_count: Some(key.gpu_count),
     };
     Ok((chosen, Some(offer)))
 }

@@ -143,7 +143,7 @@ pub(super) fn is_inside(env: &Env) -> bool {
 }
 
 /// The variables that lead to accounts of the caller, at any cloud.
-pub(super) const REAL: [&Variable; 18] = [
+pub(super) const REAL: [&Variable; 20] = [
     &env::GPUPROV_RUNPOD_ENDPOINT,
     &env::GPUPROV_VAST_ENDPOINT,
     &env::GPUPROV_VERDA_ENDPOINT,
@@ -160,6 +160,8 @@ pub(super) const REAL: [&Variable; 18] = [
     &env::NEBIUS_IAM_TOKEN,
     &env::NEBIUS_TENANT_ID,
     &env::NEBIUS_PROFILE,
+    &env::ACTIONS_ID_TOKEN_REQUEST_URL,
+    &env::ACTIONS_ID_TOKEN_REQUEST_TOKEN,
     &env::GPUPROV_INSTALLATION,
     &env::GPUPROV_CONFIG,
 ];
