@@ -25,6 +25,7 @@
 //! - [`http`], [`grpc`]: requests, the same for every cloud.
 //! - [`state`]: records, locks, journal, audit log, configuration, paths, variables.
 //! - [`ssh`]: keys, configuration files, host keys, and the system's ssh.
+//! - [`cluster`]: k3s on a machine, set up by a unit of its own there, and the way to it.
 //! - [`accounts`]: where credentials are and where they may be sent; the only list of the clouds.
 //! - [`provision`]: the one orchestrator. It reads no environment, no terminal and no signal, so a server could stand on it.
 //! - [`cli`]: one file per command; the only part that meets the world.
@@ -36,6 +37,7 @@
 pub mod accounts;
 pub mod cli;
 pub mod cloud;
+pub mod cluster;
 pub mod grpc;
 pub mod http;
 pub mod model;

@@ -8,8 +8,9 @@ use crate::accounts::registry::Connected;
 use crate::cli::asking::{failed_json, warn_failed};
 use crate::cli::context::{App, Waits};
 use crate::cli::failure::Exit;
+use crate::cli::k8s::refresh::refresh;
 use crate::cli::output::Output;
-use crate::cli::view::{costs_now, machine_json, machine_table};
+use crate::cli::view::{costs_now, failed_cluster, machine_json, machine_table};
 use crate::cloud::ErrorKind;
 use crate::model::duration;
 use crate::model::machine::MachineName;
@@ -80,6 +81,12 @@ async fn list(
     if !command.names.is_empty() {
         survey.rows.retain(|row| command.names.iter().any(|name| name.as_str() == row.name));
     }
+    if !command.local {
+        tokio::select! {
+            () = refresh(&context, &mut survey.rows) => {}
+            () = cancel.cancelled() => return Err(Failure::new(Kind::Cloud(ErrorKind::Interrupted), "stopped")),
+        }
+    }
     let now = Timestamp::now();
     let machines: Vec<Value> = survey.rows.iter().map(|row| machine_json(row, Some(&context), now)).collect();
     fields.insert("machines".to_owned(), machines.into());
@@ -99,6 +106,10 @@ async fn list(
                 &format!("{}: {message}", row.name),
             );
         }
+    }
+    for (row, why) in survey.rows.iter().filter_map(|row| Some((row, failed_cluster(row)?))) {
+        let text = format!("{0}: no cluster: {why}; `gpuprov k8s setup {0}` tries again", row.name);
+        app.output.warn(Kind::SetupFailed, row.account.as_ref(), Some(&row.name), &text);
     }
     for left in &survey.left_over {
         app.output.line(format!(

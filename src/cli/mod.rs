@@ -9,6 +9,7 @@ pub mod completions;
 pub mod context;
 pub mod doctor;
 pub mod failure;
+pub mod k8s;
 pub mod lists;
 pub mod ls;
 pub mod machine_args;
@@ -91,6 +92,9 @@ enum Command {
     Ls(ls::Ls),
     Rm(rm::Rm),
     Clouds(clouds::Clouds),
+    K8s(k8s::K8s),
+    Kubectl(k8s::kubectl::Kubectl),
+    Kubeconfig(k8s::kubeconfig::Kubeconfig),
     Audit(audit::Audit),
     Doctor(doctor::Doctor),
     #[cfg(feature = "sandbox")]
@@ -115,6 +119,7 @@ impl Command {
             Command::Ls(command) => command.json,
             Command::Rm(command) => command.json,
             Command::Clouds(command) => command.wants_json(),
+            Command::K8s(command) => command.wants_json(),
             Command::Audit(command) => command.json,
             Command::Doctor(command) => command.json,
             _ => false,
@@ -130,6 +135,7 @@ impl Command {
             Command::Ls(_) => empty(&["machines", "left_over", "failed"]),
             Command::Rm(_) => empty(&["removed", "failed"]),
             Command::Clouds(_) => clouds::members(),
+            Command::K8s(command) => command.members(),
             Command::Audit(_) => empty(&["entries", "totals", "machines"]),
             Command::Doctor(_) => empty(&["checks"]),
             _ => Map::new(),
@@ -165,13 +171,15 @@ pub fn main() -> Exit {
             return match (error.use_stderr(), &split) {
                 (false, _) => Exit::Done,
                 // Every code below is the remote command's.
-                (true, Some(_)) => Exit::Other(255),
-                (true, None) => Exit::Usage,
+                (true, Some(split)) if split.is_ssh => Exit::Other(255),
+                (true, _) => Exit::Usage,
             };
         }
     };
-    if let (Command::Ssh(command), Some(split)) = (&mut cli.command, split) {
-        command.say(split.words);
+    match (&mut cli.command, split) {
+        (Command::Ssh(command), Some(split)) => command.say(split.words),
+        (Command::Kubectl(command), Some(split)) => command.say(split.words),
+        _ => {}
     }
     if let Command::Completions(command) = &cli.command {
         let exit = completions::run(command, Cli::command());
@@ -236,6 +244,8 @@ fn run(cli: &Cli, output: &Arc<Output>) -> Result<Exit, Failure> {
             Command::Sandbox(command) => return sandbox::run(command, &app).await,
             Command::Audit(command) => return audit::run(command, &app),
             Command::Doctor(command) => return doctor::run(command, &app, problem.as_ref()).await,
+            Command::Kubectl(command) => return k8s::kubectl::run(command, &app).await,
+            Command::Kubeconfig(command) => return k8s::kubeconfig::run(command, &app).await,
             _ => {}
         }
         let left = cli.command.clone();
@@ -255,6 +265,7 @@ fn run(cli: &Cli, output: &Arc<Output>) -> Result<Exit, Failure> {
                     Err(failure)
                 }
             },
+            Command::K8s(command) => k8s::run(command, &app, &cancel).await,
             _ => Ok(Exit::Done),
         }
     });

@@ -98,7 +98,7 @@ async fn work(
     cancel: &Cancel,
     fields: &mut Map<String, Value>,
 ) -> Result<(), Failure> {
-    let (chosen, offer) = match &command.offer {
+    let (mut chosen, offer) = match &command.offer {
         Some(id) => by_offer(command, app, id)?,
         None => {
             let chosen = command.selection.choose(&app.config)?;
@@ -109,10 +109,18 @@ async fn work(
             (chosen, None)
         }
     };
-    let wait = command.machine.wait.clone().or_else(|| app.config.defaults.wait.clone());
-    if wait.as_deref() == Some("k8s") && chosen.want.cluster != Cluster::Insist {
-        return Err(usage("`--wait k8s` goes with `--k8s`"));
+    // A flag insists: an account without a cluster would be bought for nothing. A default waits where there is one.
+    if command.machine.wait.as_deref() == Some("k8s") {
+        if command.selection.no_k8s {
+            return Err(usage("`--wait k8s` does not go with `--no-k8s`"));
+        }
+        chosen.want.cluster = Cluster::Insist;
     }
+    let by_default = app.config.defaults.wait.as_deref() == Some("k8s");
+    let wait_cluster = match command.machine.wait.as_deref() {
+        Some(what) => what == "k8s",
+        None => chosen.want.cluster == Cluster::Insist || by_default,
+    };
     let env = command.machine.environment(app)?;
     let names: Vec<String> = env.iter().map(|(name, _)| name.clone()).collect();
     let script = command.machine.script(app)?;
@@ -140,6 +148,7 @@ async fn work(
         key,
         env,
         startup_script: script,
+        wait_cluster,
         attempts: command.machine.attempts.or(defaults.attempts).unwrap_or(3),
         ttl: command.machine.ttl.or(defaults.ttl),
         keep_failed: command.machine.keep_failed || defaults.keep_failed.unwrap_or(false),

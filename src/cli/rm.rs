@@ -14,6 +14,7 @@ use crate::cli::progress::Progress;
 use crate::cli::rm::targets::{everything, named, recorded};
 use crate::cli::selection::parse_all;
 use crate::cloud::ErrorKind;
+use crate::cluster::kubeconfig::KubeFiles;
 use crate::model::account::AccountId;
 use crate::model::duration;
 use crate::model::machine::MachineName;
@@ -149,6 +150,7 @@ async fn work(command: &Rm, app: &App, cancel: &Cancel, outcome: &mut Outcome) -
                         removed.cost.map(|cost| format!("; it cost {cost} (estimated)")).unwrap_or_default();
                     app.output.progress(format!("{} is gone{cost}{whose}", removed.name));
                     app.output.line(&removed.name);
+                    forget_cluster(app, &removed.name);
                     outcome.removed.push(removed);
                 }
                 Err(kept) => outcome.kept.push(kept),
@@ -168,6 +170,14 @@ async fn work(command: &Rm, app: &App, cancel: &Cancel, outcome: &mut Outcome) -
         cancel.exposure().remove(&format!("rm {what}"));
     }
     conclude(outcome, cancel)
+}
+
+/// Removes the credentials of a cluster that is gone with its machine.
+fn forget_cluster(app: &App, name: &str) {
+    if let Err(error) = KubeFiles::new(&app.paths.data).remove(name) {
+        let text = format!("the kubeconfig of `{name}` could not be removed: {error}");
+        app.output.warn(Kind::Note, None, Some(name), &text);
+    }
 }
 
 async fn confirm(command: &Rm, app: &App, targets: &[Target]) -> Result<(), Failure> {
@@ -223,6 +233,7 @@ async fn forget_all(
                     app.output.warn(Kind::LeftRunning, None, Some(name.as_str()), &text);
                 }
                 app.output.line(&name);
+                forget_cluster(app, name.as_str());
                 outcome.removed.push(Removed { name: name.to_string(), account: None, id: None, cost: None });
             }
             Err(kept) => outcome.kept.push(kept),

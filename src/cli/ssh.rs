@@ -41,17 +41,20 @@ pub struct Split {
     pub ours: Vec<OsString>,
     /// Every word after NAME.
     pub words: Vec<OsString>,
+    /// Whether it is `ssh`, which ends with the remote command's codes.
+    pub is_ssh: bool,
 }
 
-/// Splits a command line of `gpuprov ssh` at NAME, before a parser could take a word behind it for one of our flags; none if
-/// it is another command's.
+/// Splits a command line of `gpuprov ssh` or `kubectl` at NAME, before a parser could take a word behind it for one of our
+/// flags; none if it is another command's.
 pub fn split(line: &[OsString]) -> Option<Split> {
     let command = plain_word(line, 1)?;
-    if line.get(command).is_none_or(|word| word != "ssh") {
+    if line.get(command).is_none_or(|word| word != "ssh" && word != "kubectl") {
         return None;
     }
     let end = plain_word(line, command + 1).map_or(line.len(), |name| name + 1);
-    Some(Split { ours: line[..end].to_vec(), words: line[end..].to_vec() })
+    let is_ssh = line[command] == "ssh";
+    Some(Split { ours: line[..end].to_vec(), words: line[end..].to_vec(), is_ssh })
 }
 
 /// Returns where the first word at or after `at` stands that is neither a flag nor a flag's value.
@@ -93,31 +96,39 @@ async fn prepare(command: &Ssh, app: &App) -> Result<(Client, Option<String>, Ma
         None => (None, command.name.as_str()),
     };
     let name: MachineName = name.parse().map_err(usage)?;
-    let Some(ssh) = app.program("ssh") else {
-        return Err(
-            Failure::new(Kind::Refused, "there is no `ssh` program in PATH").hint("install OpenSSH's client")
-        );
-    };
-    // A machine that runs is reached without asking any cloud, and without reading more than its record.
+    let ssh = program(app)?;
+    Ok((reach(app, ssh, &name).await?, user, name))
+}
+
+/// Makes sure that our ssh files lead to the machine, and returns the client. A machine that runs is reached without asking any
+/// cloud, and without reading more than its record.
+pub(super) async fn reach(app: &App, ssh: PathBuf, name: &MachineName) -> Result<Client, Failure> {
     let known = known_installation(&app.paths.state, app.given_installation()?).map_err(local)?;
     if let Some(installation) = known {
         let registry = Registry::open(&app.paths.state).map_err(local)?;
-        if let Some(Entry::Record(record)) = registry.read(&name).map_err(local)?
+        if let Some(Entry::Record(record)) = registry.read(name).map_err(local)?
             && record.state == MachineState::Running
             && record.ssh.is_some()
         {
             let files = app.ssh_files(installation);
             write_block_of(&files, &record)?;
-            return Ok((Client { ssh, config: files.config_file() }, user, name));
+            return Ok(Client { ssh, config: files.config_file() });
         }
     }
-    look_first(app, &name).await?;
+    look_first(app, name).await?;
     let installation = known_installation(&app.paths.state, app.given_installation()?).map_err(local)?;
     let Some(installation) = installation else {
-        return Err(unknown(&name));
+        return Err(unknown(name));
     };
     let files = app.ssh_files(installation);
-    Ok((Client { ssh, config: files.config_file() }, user, name))
+    Ok(Client { ssh, config: files.config_file() })
+}
+
+/// Returns the system's ssh.
+pub(super) fn program(app: &App) -> Result<PathBuf, Failure> {
+    app.program("ssh").ok_or_else(|| {
+        Failure::new(Kind::Refused, "there is no `ssh` program in PATH").hint("install OpenSSH's client")
+    })
 }
 
 /// Writes the block of a recorded machine again if it is not there: the state directory may have come from another computer.
@@ -258,6 +269,8 @@ mod tests {
             ("g ssh -- dev --sandbox", "g ssh -- dev", "--sandbox"),
             ("g ssh --bogus dev true", "g ssh --bogus dev", "true"),
             ("g ssh --help", "g ssh --help", ""),
+            ("g kubectl dev -- get pods -v 8", "g kubectl dev", "-- get pods -v 8"),
+            ("g -q kubectl dev get pods -q", "g -q kubectl dev", "get pods -q"),
         ] {
             assert_eq!(of(line), Some((ours.to_owned(), words.to_owned())), "{line}");
         }

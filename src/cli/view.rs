@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli::table::{fit, table};
 use crate::cloud::Look;
+use crate::cluster::State;
 use crate::http::client::is_loopback as is_loopback_url;
 use crate::model::account::AccountId;
 use crate::model::duration::show;
@@ -15,7 +16,7 @@ use crate::model::offer::Offer;
 use crate::provision::cancel::Exposed;
 use crate::provision::survey::Row;
 use crate::provision::{Context, cost_since};
-use crate::state::record::Record;
+use crate::state::record::{Record, RecordedCluster};
 
 /// Returns the row of a record as it is.
 pub fn row_of(record: &Record) -> Row {
@@ -170,6 +171,17 @@ pub fn is_sandbox(row: &Row, context: &Context) -> bool {
     bought.or_else(|| row.account.as_ref().map(|id| is_loopback(context, id))).unwrap_or(false)
 }
 
+/// Returns the cluster of a machine that runs; of another one nothing is told.
+fn cluster(row: &Row) -> Option<&RecordedCluster> {
+    row.record.as_ref().filter(|_| row.state == MachineState::Running)?.k8s.as_ref()
+}
+
+/// Returns why the machine has no cluster, where one was begun and failed.
+pub fn failed_cluster(row: &Row) -> Option<&str> {
+    let cluster = cluster(row).filter(|cluster| cluster.state == State::Failed.as_str())?;
+    Some(cluster.message.as_deref().unwrap_or("unknown"))
+}
+
 /// Returns when it is to end.
 pub fn expires(row: &Row) -> Option<Timestamp> {
     let recorded = row.record.as_ref().and_then(|record| record.expires_at);
@@ -190,6 +202,10 @@ pub fn machine_table(rows: &[Row], all: bool, now: Timestamp) -> String {
     let ends = rows.iter().any(|row| expires(row).is_some());
     if ends {
         header.push("ENDS IN");
+    }
+    let clusters = rows.iter().any(|row| cluster(row).is_some());
+    if clusters {
+        header.push("K8S");
     }
     if all {
         header.extend(["OWNER", "INSTALLATION"]);
@@ -231,6 +247,9 @@ pub fn machine_table(rows: &[Row], all: bool, now: Timestamp) -> String {
                     short_age(std::time::Duration::try_from(end.duration_since(now)).unwrap_or_default())
                 }
             });
+        }
+        if clusters {
+            cells.push(cluster(row).map_or_else(|| "-".to_owned(), |cluster| fit(&cluster.state, 12)));
         }
         if all {
             let mark = row.mark.as_ref();

@@ -70,3 +70,15 @@ pub struct Capabilities {
     /// How long to wait for host keys that the cloud publishes a little after sshd is up; zero where it publishes none or at once.
     pub host_key_grace: Duration,
 }
+
+impl Capabilities {
+    /// Whether a cluster is set up on its machines unless it is not wanted.
+    pub fn has_cluster(&self) -> bool {
+        !matches!(self.cluster, Support::No(_))
+    }
+
+    /// Whether every port of a machine is open to the world, so that the machine has to close those of its cluster itself.
+    pub fn is_open(&self) -> bool {
+        matches!(self.port_cidr, Support::No(_))
+    }
+}

@@ -15,11 +15,12 @@ use crate::model::spec::MachineSpec;
 use crate::provision::bookkeeping::{Notes, audit, close_attempt, expose, forget_ssh, left, note_failure};
 use crate::provision::cancel::Cancel;
 use crate::provision::events::{Event, Events};
+use crate::provision::extras::{Failed, extras, plan};
 use crate::provision::parts::delete_parts;
 use crate::provision::recover::{Search, abandon, prove_gone, search};
 use crate::provision::rollback::{Patience, Undone, delete_until_gone};
-use crate::provision::wait::{End, NOTE, Ready, Waiting, until_ready};
-use crate::provision::{Context, Request, recorded, setup};
+use crate::provision::wait::{End, Ready, Waiting, until_ready};
+use crate::provision::{Context, Request, recorded};
 use crate::state::journal::Open;
 use crate::state::record::{Attempt, Outcome};
 
@@ -30,8 +31,8 @@ pub enum Ended {
     Ready {
         /// What is known of it.
         ready: Box<Ready>,
-        /// Why the startup script failed, if it did.
-        script_failed: Option<String>,
+        /// What was asked on top of it and failed.
+        failed: Failed,
     },
     /// The create was refused, and nothing was made.
     Refused(Box<Error>),
@@ -110,6 +111,7 @@ pub async fn run(context: &Context, attempt: &Try<'_>, events: &dyn Events, canc
         record.state = MachineState::Creating;
         record.expires_at = expires;
         record.message = None;
+        record.k8s = None;
         record.attempts.push(begun.clone());
     });
     if let Err(error) = written {
@@ -252,6 +254,7 @@ async fn made(
         return undo(context, attempt, claim, Made { handle, seen: false }, reason, events, cancel).await;
     }
     let seen = AtomicBool::new(false);
+    let cluster = plan(attempt);
     let machine = Waiting {
         cloud,
         handle: &handle,
@@ -262,13 +265,17 @@ async fn made(
         public_key: &attempt.spec.public_key,
         own_image: attempt.spec.image.is_some(),
         env: &request.env,
+        // A startup script may need apt, which the set-up holds for a while: it comes first.
+        cluster: cluster.as_ref().filter(|_| request.startup_script.is_none()),
         since,
     };
     let reason = match until_ready(context, &machine, events, cancel).await {
-        End::Ready(ready) => match script(context, attempt, events, cancel).await {
-            Ok(script_failed) => return Ended::Ready { ready: Box::new(ready), script_failed },
-            Err(reason) => reason,
-        },
+        End::Ready(mut ready) => {
+            match extras(context, attempt, cluster.as_ref(), &mut ready, events, cancel).await {
+                Ok(failed) => return Ended::Ready { ready: Box::new(ready), failed },
+                Err(reason) => reason,
+            }
+        }
         End::Elsewhere => Reason::Elsewhere,
         End::Failed(error) => Reason::cloud(Outcome::NotReady, error),
         End::NotReady(why) => Reason::GivenUp { outcome: Outcome::NotReady, why, error: None },
@@ -294,31 +301,8 @@ async fn made(
     undo(context, attempt, claim, Made { handle, seen }, reason, events, cancel).await
 }
 
-/// Runs the startup script, if there is one; why it failed, or why the machine is given up before it ended.
-async fn script(
-    context: &Context,
-    attempt: &Try<'_>,
-    events: &dyn Events,
-    cancel: &Cancel,
-) -> Result<Option<String>, Reason> {
-    let Try { open, request, .. } = attempt;
-    let Some(script) = &request.startup_script else { return Ok(None) };
-    events.event(Event::Step("running the startup script".to_owned()));
-    let wanted = async {
-        while !open.is_wanted() {
-            tokio::time::sleep(NOTE).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        () = cancel.cancelled() => Err(Reason::Interrupted),
-        () = wanted => Err(Reason::Wanted),
-        ran = setup::run_script(&context.login, open.name(), script) => Ok(ran.err()),
-    }
-}
-
 /// Why a machine is given up.
-enum Reason {
+pub(super) enum Reason {
     GivenUp {
         outcome: Outcome,
         why: String,

@@ -9,9 +9,12 @@ use crate::model::mark::Claim;
 use crate::provision::attempt::{Ended, Try};
 use crate::provision::cancel::{Exposed, Exposure};
 use crate::provision::events::{Event, Events};
-use crate::provision::{Context, Did, cost_since};
+use crate::provision::extras::begun;
+use crate::provision::wait::Ready;
+use crate::provision::{Context, Did, Request, cost_since};
+use crate::state::error::StateError;
 use crate::state::journal::Open;
-use crate::state::record::{Attempt, Outcome};
+use crate::state::record::{Attempt, Outcome, RecordedSsh};
 
 /// Notes what a create makes, and keeps it on the list of what may cost money.
 pub(super) struct Notes<'a> {
@@ -60,6 +63,29 @@ pub(super) fn left(
     note_failure(kept, events);
     audit(context, attempt, "create", claim, None, "left", events);
     Ended::Left { why: format!("{} at {}: {why}", attempt.open.name(), attempt.cloud.account()) }
+}
+
+/// Notes that the machine runs, and what the first login told of it. What is known of its cluster by now stays.
+pub(super) fn note_running(
+    open: &Open,
+    request: &Request,
+    ready: &Ready,
+    script_failed: Option<&str>,
+) -> Result<(), StateError> {
+    open.update(|record| {
+        record.state = MachineState::Running;
+        record.ssh = Some(RecordedSsh {
+            address: ready.address.clone(),
+            identity_file: request.key.identity_file.display().to_string(),
+            host_key_known: ready.host_key_known,
+        });
+        record.gpu_check = ready.look.gpu_check;
+        record.message = script_failed.map(str::to_owned);
+        record.k8s = record.k8s.take().or_else(|| ready.look.cluster.as_ref().map(begun));
+        if let Some(attempt) = record.attempts.last_mut() {
+            attempt.outcome = Some(Outcome::Created);
+        }
+    })
 }
 
 /// Notes how an attempt ended of which nothing is left.

@@ -5,17 +5,18 @@ use std::time::{Duration, Instant};
 
 use crate::cloud::{Error, ErrorKind};
 use crate::model::account::AccountId;
-use crate::model::machine::MachineState;
 use crate::model::offer::Offer;
 use crate::plan::queue::Queue;
 use crate::provision::attempt::Ended;
+use crate::provision::bookkeeping::note_running;
 use crate::provision::cancel::Cancel;
 use crate::provision::events::{Event, Events};
+use crate::provision::extras::Failed;
 use crate::provision::failure::{Failure, Kind};
 use crate::provision::run::{Loop, Pass, Tried, interrupted, removed};
 use crate::provision::wait::Ready;
 use crate::state::journal::Open;
-use crate::state::record::{Outcome, RecordedSsh};
+use crate::state::record::Outcome;
 
 /// After so many clean refusals a pass ends.
 const MOST_REFUSALS: u32 = 40;
@@ -92,8 +93,8 @@ impl Loop<'_> {
         cancel: &Cancel,
     ) -> Option<Pass> {
         match ended {
-            Ended::Ready { ready, script_failed } => {
-                return Some(self.finish(open, offer, *ready, script_failed, events));
+            Ended::Ready { ready, failed } => {
+                return Some(self.finish(open, offer, *ready, failed, events));
             }
             Ended::Refused(error) => {
                 if error.user_input {
@@ -199,37 +200,36 @@ impl Loop<'_> {
         open: &Open,
         offer: Offer,
         ready: Ready,
-        failed: Option<String>,
+        failed: Failed,
         events: &dyn Events,
     ) -> Pass {
         let request = self.request;
-        for message in ready.look.notes {
+        for message in &ready.look.notes {
+            events.event(Event::Note { account: Some(&offer.account), message: message.clone() });
+        }
+        if let (Some(Err(why)), None) = (&ready.look.cluster, &failed.cluster) {
+            let message = format!(
+                "no cluster: its set-up could not be started: {why}; `gpuprov k8s setup {}` tries again",
+                open.name()
+            );
             events.event(Event::Note { account: Some(&offer.account), message });
         }
-        let written = open.update(|record| {
-            record.state = MachineState::Running;
-            record.ssh = Some(RecordedSsh {
-                address: ready.address.clone(),
-                identity_file: request.key.identity_file.display().to_string(),
-                host_key_known: ready.host_key_known,
-            });
-            record.gpu_check = ready.look.gpu_check;
-            record.message.clone_from(&failed);
-            if let Some(attempt) = record.attempts.last_mut() {
-                attempt.outcome = Some(Outcome::Created);
-            }
-        });
+        let written = note_running(open, request, &ready, failed.script.as_deref());
         self.tried.push(Tried { offer, outcome: Outcome::Created, kind: Kind::Note, message: None });
         if let Err(error) = written {
             // The record on disk still says that it is on its way: `ls` and `rm` find it all the same.
             events.event(Event::Note { account: None, message: error.to_string() });
         }
-        match failed {
-            None => Pass::Ready,
-            Some(why) => Pass::Over(Failure::new(Kind::SetupFailed, why).hint(format!(
-                "the machine runs and is kept: `gpuprov ssh {0}`, or `gpuprov rm {0}`",
-                open.name()
-            ))),
+        let name = open.name();
+        let cluster = failed.cluster.map(|why| format!("the cluster is not ready: {why}"));
+        let mut hint = format!("the machine runs and is kept: `gpuprov ssh {name}`, or `gpuprov rm {name}`");
+        if cluster.is_some() {
+            hint = format!("{hint}; `gpuprov k8s setup {name}` takes the cluster up again");
+        }
+        let why: Vec<String> = failed.script.into_iter().chain(cluster).collect();
+        match why.is_empty() {
+            true => Pass::Ready,
+            false => Pass::Over(Failure::new(Kind::SetupFailed, why.join("; ")).hint(hint)),
         }
     }
 }

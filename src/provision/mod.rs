@@ -14,6 +14,7 @@ pub mod attempt;
 mod bookkeeping;
 pub mod cancel;
 pub mod events;
+pub mod extras;
 pub mod failure;
 mod follow;
 pub mod forget;

@@ -29,6 +29,8 @@ pub struct Request {
     pub env: Vec<(String, Secret)>,
     /// What runs once as root after the first login.
     pub startup_script: Option<Vec<u8>>,
+    /// Whether a cluster that is begun is waited for.
+    pub wait_cluster: bool,
     /// How many machines may be made and given up again.
     pub attempts: u32,
     /// How long after its create the machine is to end.

@@ -1,17 +1,22 @@
-//! What is done in the first login: environment, a look at the GPUs; and after it the startup script.
+//! What is done in the first login: environment, the start of the cluster's set-up, a look at the GPUs; and after it the
+//! startup script.
 
 use std::fmt::Write;
 use std::time::Duration;
 
+use crate::cluster::{Plan, script};
 use crate::model::gpu::Gpu;
 use crate::model::machine::MachineName;
 use crate::model::offer::Offer;
 use crate::model::secret::Secret;
+use crate::model::words::one_line;
 use crate::ssh::exec::{Client, Output};
 use crate::state::record::GpuCheck;
 
 /// How long a startup script may run.
 const SCRIPT_LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// How long the start of the cluster's set-up may take, which only writes files and tells systemd.
+const START_LIMIT: Duration = Duration::from_secs(90);
 
 /// The command that the first login runs; what it does comes on its standard input, so that no value stands in a process list.
 pub const FIRST_COMMAND: &str = "sh -s";
@@ -34,11 +39,12 @@ pub fn is_variable(name: &str) -> bool {
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// Returns the script of the first login: it writes `~/.gpuprov/env`, lets the login files read it, and tells what is there.
+/// Returns the script of the first login: it writes `~/.gpuprov/env`, lets the login files read it, starts the set-up of a
+/// cluster, and tells what is there.
 ///
 /// The line goes first in `~/.bashrc`, because the usual one returns early where no terminal is; it says nothing, because scp
 /// and rsync must see no output.
-pub fn first_script(env: &[(String, Secret)]) -> Secret {
+pub fn first_script(env: &[(String, Secret)], cluster: Option<&Plan>) -> Secret {
     let mut script = String::from("echo gpuprov:in\n");
     if !env.is_empty() {
         script.push_str("umask 077\nmkdir -p ~/.gpuprov\n{\n");
@@ -61,6 +67,9 @@ pub fn first_script(env: &[(String, Secret)]) -> Secret {
              rm -f \"$before\"\n\
              done\n",
         );
+    }
+    if let Some(plan) = cluster {
+        script.push_str(&plan.start_script());
     }
     script.push_str(
         "echo \"gpuprov:shell:${SHELL:-}\"\n\
@@ -85,10 +94,12 @@ pub struct FirstLook {
     pub gpu_check: Option<GpuCheck>,
     /// What the user should know.
     pub notes: Vec<String>,
+    /// Whether the set-up of the cluster was started, or why not; none if none was to be.
+    pub cluster: Option<Result<(), String>>,
 }
 
 /// Reads what the script of [`first_script`] told; none if it did not run to its end.
-pub fn first_look(output: &Output, offer: &Offer, env_given: bool) -> Option<FirstLook> {
+pub fn first_look(output: &Output, offer: &Offer, env_given: bool, cluster: bool) -> Option<FirstLook> {
     let stdout = String::from_utf8_lossy(&output.stdout);
     let told: Vec<&str> = stdout.lines().filter_map(|line| line.trim().strip_prefix("gpuprov:")).collect();
     if told.first() != Some(&"in") || told.last() != Some(&"done") {
@@ -116,7 +127,32 @@ pub fn first_look(output: &Output, offer: &Offer, env_given: bool) -> Option<Fir
         notes.extend(note);
         check
     });
-    Some(FirstLook { gpu_check, notes })
+    let cluster = cluster.then(|| cluster_start(&told));
+    Some(FirstLook { gpu_check, notes, cluster })
+}
+
+/// Reads whether the set-up of the cluster was started from what the script told.
+fn cluster_start(told: &[&str]) -> Result<(), String> {
+    if let Some(why) = told.iter().find_map(|line| line.strip_prefix(script::FAILED)) {
+        return Err(one_line(why, 300));
+    }
+    match told.contains(&script::STARTED) {
+        true => Ok(()),
+        false => Err("the machine did not say that it was started".to_owned()),
+    }
+}
+
+/// Starts the set-up of the cluster in a login of its own; `Err` says what went wrong.
+pub async fn start_cluster(login: &Client, name: &MachineName, plan: &Plan) -> Result<(), String> {
+    let lines = plan.start_script();
+    match login.run(name.as_str(), FIRST_COMMAND, lines.as_bytes(), START_LIMIT).await {
+        Err(error) => Err(error.to_string()),
+        Ok(output) => {
+            let stdout = String::from_utf8_lossy(&output.stdout);
+            let told = stdout.lines().filter_map(|line| line.trim().strip_prefix("gpuprov:"));
+            cluster_start(&told.collect::<Vec<_>>())
+        }
+    }
 }
 
 /// Compares what `nvidia-smi` (lines of name, MiB) and the driver's own list tell with the offer.
@@ -199,7 +235,7 @@ mod tests {
         for (lines, expected) in cases {
             let lines: Vec<String> = lines.iter().map(|line| format!("gpuprov:{line}")).collect();
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            let look = first_look(&output(&lines), &offer("z", 1), false).unwrap();
+            let look = first_look(&output(&lines), &offer("z", 1), false, false).unwrap();
             assert_eq!(look.gpu_check, Some(expected), "{lines:?}");
             assert_eq!(look.notes.is_empty(), expected == GpuCheck::Ok, "{lines:?}");
         }
@@ -208,7 +244,7 @@ mod tests {
     #[test]
     fn a_login_that_broke_off_is_no_look() {
         for lines in [&[][..], &["gpuprov:in"], &["Welcome!", "gpuprov:in", "gpuprov:shell:/bin/bash"]] {
-            assert_eq!(first_look(&output(lines), &offer("z", 1), false), None);
+            assert_eq!(first_look(&output(lines), &offer("z", 1), false, false), None);
         }
     }
 
@@ -220,8 +256,24 @@ mod tests {
             "gpuprov:gpu:NVIDIA GeForce RTX 4090, 24564",
             "gpuprov:done",
         ]);
-        let notes = |env| first_look(&told, &offer("z", 1), env).unwrap().notes.len();
+        let notes = |env| first_look(&told, &offer("z", 1), env, false).unwrap().notes.len();
         assert_eq!((notes(true), notes(false)), (1, 0));
+    }
+
+    #[test]
+    fn whether_the_cluster_was_started_is_told() {
+        let cases: [(&[&str], Result<(), &str>); 3] = [
+            (&["in", "cluster:started", "done"], Ok(())),
+            (&["in", "cluster:failed:no systemd", "done"], Err("no systemd")),
+            (&["in", "done"], Err("the machine did not say that it was started")),
+        ];
+        for (lines, expected) in cases {
+            let lines: Vec<String> = lines.iter().map(|line| format!("gpuprov:{line}")).collect();
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            let look = |cluster| first_look(&output(&lines), &offer("z", 1), false, cluster).unwrap().cluster;
+            assert_eq!(look(true), Some(expected.map_err(str::to_owned)), "{lines:?}");
+            assert_eq!(look(false), None);
+        }
     }
 
     #[test]
@@ -229,7 +281,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join(".bashrc"), "case $- in *i*) ;; *) return;; esac\n").unwrap();
         let value = "it's \"two\"\nlines $HOME `x` \\n = a==";
-        let script = first_script(&[("TOKEN".to_owned(), Secret::new(value.to_owned()))]);
+        let script = first_script(&[("TOKEN".to_owned(), Secret::new(value.to_owned()))], None);
         for _ in 0..2 {
             let run = std::process::Command::new("sh")
                 .arg("-c")

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::cloud::{Cloud, Error, ErrorKind, Look, Reached, Sold};
+use crate::cluster::Plan;
 use crate::model::account::AccountId;
 use crate::model::gpu::Gpu;
 use crate::model::handle::Handle;
@@ -50,6 +51,8 @@ pub struct Waiting<'a> {
     pub seen: &'a AtomicBool,
     /// Environment for every login.
     pub env: &'a [(String, Secret)],
+    /// The cluster whose set-up the first login starts.
+    pub cluster: Option<&'a Plan>,
     /// When the create was sent.
     pub since: Instant,
 }
@@ -103,7 +106,7 @@ pub async fn until_ready(
     let capabilities = machine.cloud.capabilities();
     let name = machine.open.name().clone();
     let alias = host_key_alias(machine.cloud.account(), &machine.handle.id);
-    let script = first_script(machine.env);
+    let script = first_script(machine.env, machine.cluster);
     let key = Key {
         name: &name,
         identity_file: machine.identity_file,
@@ -118,7 +121,12 @@ pub async fn until_ready(
             match log_in(context, &key, doors.clone(), first, &login_words).await {
                 Login::Never(why) => return End::NotReady(why),
                 Login::In { output, address, host_key_known } => {
-                    match first_look(&output, machine.offer, !machine.env.is_empty()) {
+                    match first_look(
+                        &output,
+                        machine.offer,
+                        !machine.env.is_empty(),
+                        machine.cluster.is_some(),
+                    ) {
                         Some(look) => return End::Ready(Ready { address, host_key_known, look }),
                         None => {
                             login_words.send_replace("the first command did not run to its end".to_owned());

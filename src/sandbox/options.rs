@@ -45,6 +45,12 @@ pub struct Options {
     pub nebius_guesses: NebiusGuesses,
     /// How long Verda's access tokens live. Default an hour.
     pub verda_token_life: Duration,
+    /// What no document settles about Google Cloud, one way or the other.
+    pub gcp_guesses: GcpGuesses,
+    /// How long Google's exchanged tokens live. Default an hour.
+    pub gcp_token_life: Duration,
+    /// Longest time that Google holds a call that waits for an operation. Default 20 s.
+    pub gcp_hold: Duration,
     /// Port of sshd on machines that are an address alone, at any cloud; absent is 22 where the system allows it, else any.
     pub vm_ssh_port: Option<u16>,
 }
@@ -71,6 +77,9 @@ impl Options {
             gcp_hold: Duration::from_secs(20),
             nebius_guesses: NebiusGuesses::default(),
             verda_token_life: Duration::from_secs(3600),
+            gcp_guesses: GcpGuesses::default(),
+            gcp_token_life: Duration::from_secs(3600),
+            gcp_hold: Duration::from_secs(20),
             vm_ssh_port: None,
         }
     }

@@ -35,6 +35,7 @@ mod public_key;
 mod quote;
 mod syntax;
 mod taken;
+pub mod tunnel;
 
 use std::collections::HashSet;
 use std::fs;

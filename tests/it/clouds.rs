@@ -174,7 +174,9 @@ async fn a_life_at_every_cloud_and_what_it_asks() {
         let port = world.sandbox.vm_ssh_port();
         world.write(
             ".config/gpuprov/config.toml",
-            &format!("[wait]\npoll = \"1s\"\ngrace = \"1s\"\n[verda]\nssh_port = {port}\n"),
+            &format!(
+                "[wait]\npoll = \"1s\"\ngrace = \"1s\"\n[defaults]\nk8s = false\n[verda]\nssh_port = {port}\n"
+            ),
         );
         let asked = Asked::since(&world);
         let (code, list) = world.json(&format!("offers {words} --cloud {cloud}")).await;
@@ -286,7 +288,7 @@ async fn two_accounts_of_one_cloud_keep_their_own() {
     let vast = world.sandbox.vast().add_account();
     let (id, secret) = world.sandbox.verda().add_account();
     world.config(&format!(
-        "[verda]\nssh_port = {port}\n[account.\"vast/lab\"]\napi_key = \"{vast}\"\n\
+        "[defaults]\nk8s = false\n[verda]\nssh_port = {port}\n[account.\"vast/lab\"]\napi_key = \"{vast}\"\n\
          [account.\"verda/lab\"]\nclient_id = \"{id}\"\nclient_secret = \"{secret}\"\n"
     ));
     let (code, list) = world.json("offers --gpus H100:1 --limit 200").await;

@@ -26,6 +26,7 @@ mod identity;
 mod imports;
 mod interrupt;
 mod json;
+mod k8s;
 mod life;
 mod listed;
 mod ls;

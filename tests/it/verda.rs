@@ -20,7 +20,7 @@ async fn world_with(change: impl FnOnce(&mut Options)) -> World {
     let verda = world.sandbox.verda();
     let (endpoint, id, secret) =
         (verda.endpoint(), verda.client_id().to_owned(), verda.client_secret().to_owned());
-    let port = format!("[verda]\nssh_port = {}\n", world.sandbox.vm_ssh_port());
+    let port = format!("[defaults]\nk8s = false\n[verda]\nssh_port = {}\n", world.sandbox.vm_ssh_port());
     world.config(&port);
     world.set("GPUPROV_VERDA_ENDPOINT", endpoint);
     world.set("VERDA_CLIENT_ID", id);
@@ -406,7 +406,7 @@ async fn a_token_that_ends_during_the_wait_is_renewed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_honoured_is_refused_before_any_request() {
     let world = world().await;
-    for words in ["--image x/y", "--k8s", "--port 80@203.0.113.0/24"] {
+    for words in ["--image x/y", "--port 80@203.0.113.0/24"] {
         let ran = world.run(&format!("provision --gpus H100:1 --name dev {words}")).await;
         assert_eq!(ran.code, 2, "{words} {ran:?}");
     }

@@ -126,7 +126,7 @@ pub fn capabilities() -> Capabilities {
         image: Support::No("Verda boots its own images"),
         ports: Support::Note("there is no firewall: every port is open"),
         port_cidr: Support::No("there is no firewall: every port is open to everybody"),
-        cluster: Support::No("not in this version"),
+        cluster: Support::Yes,
         container: false,
         free: false,
         min_disk_gb: MIN_DISK_GB,

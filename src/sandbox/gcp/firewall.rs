@@ -147,7 +147,7 @@ fn wrong(body: &Map<String, Value>) -> Option<String> {
             let text = port.as_str().unwrap_or_default();
             let (low, high) = text.split_once('-').unwrap_or((text, text));
             let numbers = low.parse::<u16>().ok().zip(high.parse::<u16>().ok());
-            if !numbers.is_some_and(|(low, high)| low <= high) {
+            if numbers.is_none_or(|(low, high)| low > high) {
                 return Some(format!(
                     "Invalid value for field 'resource.allowed[{index}].ports': '{text}'. Must be a port or a range of ports"
                 ));

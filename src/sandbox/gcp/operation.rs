@@ -111,7 +111,7 @@ impl GcpCloud {
             }
             None => {
                 let place = zone.map_or("global".to_owned(), |zone| format!("zones/{zone}"));
-                not_found(&format!("{place}/operations/{name}"), &self.project_of(account))
+                not_found(&format!("{place}/operations/{name}"), &state.project(account))
             }
         }
     }

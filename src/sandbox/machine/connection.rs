@@ -238,7 +238,7 @@ impl Handler for Connection {
         reply: ChannelOpenHandle,
         _session: &mut Session,
     ) -> Result<(), Self::Error> {
-        match super::forward::target(host, port).filter(|_| self.inner.spec.forwarding) {
+        match self.inner.forward_target(host, port).await {
             None => reply.reject(ChannelOpenFailure::AdministrativelyProhibited).await,
             Some(target) => self.inner.spawn(super::forward::direct(channel, target, reply)),
         }
@@ -251,7 +251,7 @@ impl Handler for Connection {
         port: &mut u32,
         session: &mut Session,
     ) -> Result<bool, Self::Error> {
-        if !self.inner.spec.forwarding {
+        if !self.inner.forwards() {
             return Ok(false);
         }
         Ok(self.reverse.listen(address, port, session.handle()).await)

@@ -12,6 +12,8 @@
 //! Not played: agent and X11 forwarding, Unix socket forwarding, `eow@openssh.com` (russh does not hand it
 //! out, so `ssh NAME yes | head` ends only when the client leaves), chroot, other users.
 //!
+//! A virtual machine has a systemd beside that, and a cluster can be set up on it: `vm/`.
+//!
 //! `connection.rs` is the SSH side, `session.rs` runs the processes, `forward.rs` ports, `sftp.rs` files,
 //! `home.rs` writes the home, `reap.rs` ends what is left.
 
@@ -21,6 +23,7 @@ mod home;
 mod reap;
 mod session;
 mod sftp;
+mod vm;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -105,6 +108,8 @@ pub(super) struct Machine {
 pub(super) struct Inner {
     spec: Spec,
     home: PathBuf,
+    /// The cluster of a virtual machine; containers have none.
+    kube: Option<vm::Kube>,
     /// Value of the environment variable that all its processes carry.
     marker: String,
     keys: Mutex<Vec<PublicKey>>,
@@ -121,15 +126,20 @@ pub(super) struct Inner {
 impl Machine {
     /// Writes the home below `scratch`, makes the host key and takes a port that nothing listens on yet.
     pub(super) fn reserve(spec: Spec, scratch: &Path) -> io::Result<Machine> {
-        Self::reserve_at(spec, scratch, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        Self::make(spec, scratch, SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), false)
     }
 
-    /// The same at a given address, which has to be free.
+    /// The same for a virtual machine, at a given address, which has to be free.
     pub(super) fn reserve_at(spec: Spec, scratch: &Path, at: SocketAddr) -> io::Result<Machine> {
+        Self::make(spec, scratch, at, true)
+    }
+
+    fn make(spec: Spec, scratch: &Path, at: SocketAddr, is_vm: bool) -> io::Result<Machine> {
         let port = Port::reserve(Door { trouble: spec.trouble }, at)?;
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let second = spec.second.map(|door| Port::reserve(door, any)).transpose()?;
         let home = home::write(scratch, &spec)?;
+        let kube = is_vm.then(|| vm::write(&home, spec.forwarding)).transpose()?;
         let inner = Inner {
             marker: hex(&random::<12>()),
             keys: Mutex::new(public_keys(&spec.authorized)),
@@ -141,6 +151,7 @@ impl Machine {
             tasks: Mutex::new(Some(JoinSet::new())),
             spec,
             home,
+            kube,
         };
         Ok(Machine { inner: Arc::new(inner), port, second })
     }
@@ -247,9 +258,28 @@ impl Inner {
 
     fn end(&self) {
         drop(lock(&self.tasks).take());
+        self.kube.iter().for_each(vm::Kube::end);
         self.groups.kill();
         if self.used.swap(false, Ordering::SeqCst) {
             reap::kill_marked(&self.marker);
+        }
+    }
+
+    /// Whether sshd allows forwarding now.
+    fn forwards(&self) -> bool {
+        self.spec.forwarding || (self.kube.is_some() && vm::forwards(&self.home))
+    }
+
+    /// Where a forwarded connection leads; none where it is not allowed. All machines have this computer's loopback, but each
+    /// has a cluster of its own.
+    async fn forward_target(&self, host: &str, port: u32) -> Option<SocketAddr> {
+        let target = forward::target(host, port).filter(|_| self.forwards())?;
+        match &self.kube {
+            // Nothing listens on port 1: it is refused, as where k3s does not run.
+            Some(kube) if port == vm::PORT => {
+                Some(kube.address().await.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))))
+            }
+            _ => Some(target),
         }
     }
 

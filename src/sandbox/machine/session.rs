@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::reap::MARKER;
-use super::{Inner, home};
+use super::{Inner, home, vm};
 
 /// What is to run.
 pub(super) enum What {
@@ -256,11 +256,16 @@ fn arguments(command: &mut std::process::Command, inner: &Inner, asked: &Asked) 
             command.arg("-c").arg(OsStr::from_bytes(&line));
         }
     }
+    command.env_clear();
     let bin = inner.home.join(home::BIN);
-    let path = format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", bin.display());
+    let mut path = format!("{}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", bin.display());
+    if inner.kube.is_some() {
+        let (vm, own) = (inner.home.join(vm::BIN), inner.home.join("usr/local/bin"));
+        path = format!("{}:{}:{path}", vm.display(), own.display());
+        command.env(vm::ROOT, &inner.home);
+    }
     let (peer, local) = (asked.peer, asked.local);
     command
-        .env_clear()
         .env("PATH", path)
         .env("HOME", &inner.home)
         .env("USER", inner.spec.user)

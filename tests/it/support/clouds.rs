@@ -15,12 +15,13 @@ impl World {
         self.set("VAST_API_KEY", self.sandbox.vast().key().to_owned());
     }
 
-    /// Adds the first account at Verda, whose machines' sshd is not always at port 22 here: that goes into the config file.
+    /// Adds the first account at Verda, whose machines' sshd is not always at port 22 here: that goes into the config file. No
+    /// clusters: what they are about is in `k8s`.
     pub fn with_verda(&mut self) {
         let verda = self.sandbox.verda();
         let (endpoint, port) = (verda.endpoint(), self.sandbox.vm_ssh_port());
         let (id, secret) = (verda.client_id().to_owned(), verda.client_secret().to_owned());
-        self.config(&format!("[verda]\nssh_port = {port}\n"));
+        self.config(&format!("[defaults]\nk8s = false\n[verda]\nssh_port = {port}\n"));
         self.set("GPUPROV_VERDA_ENDPOINT", endpoint);
         self.set("VERDA_CLIENT_ID", id);
         self.set("VERDA_CLIENT_SECRET", secret);

@@ -149,7 +149,7 @@ async fn refusals_and_scripts() {
     rig.sandbox.gcp().remove_instance(&rig.sandbox.alive()[0].id);
     for (script, name) in [
         (GcpScript::EndsAs { word: "SUSPENDED".into(), ms: 50 }, "SUSPENDED"),
-        (GcpScript::BootsAs { word: "WARMING".into() }, "WARMING"),
+        (GcpScript::BootsAs { word: "REPAIRING".into() }, "REPAIRING"),
     ] {
         rig.sandbox
             .gcp()

@@ -72,12 +72,14 @@ impl Rig {
         let place = operation["zone"]
             .as_str()
             .map_or("global".to_owned(), |zone| format!("zones/{}", zone.rsplit('/').next().unwrap()));
-        for _ in 0..20 {
+        let until = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < until {
             let (status, now) = self.google("POST", &format!("{place}/operations/{name}/wait"), None).await;
             assert_eq!(status, 200, "{now}");
             if now["status"] == "DONE" {
                 return now;
             }
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("{name} never ends");
     }
