@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::model::account::{AccountFilter, AccountId, CloudKind};
-use crate::state::DirError;
+use crate::state::{DirError, StateError};
 
 /// Why accounts cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +39,41 @@ pub enum AccountsError {
         /// What it must be.
         what: &'static str,
     },
-    /// The key for identity marks cannot be had.
+    /// A directory cannot be used.
     #[error(transparent)]
     Dir(#[from] DirError),
-    /// The key for identity marks cannot be read or made.
-    #[error("the identity key `{}` {why}", path.display())]
-    IdentityKey {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A key of this computer cannot be read or made.
+    #[error("the {what} `{}` {why}", path.display())]
+    KeyFile {
+        /// Which key.
+        what: &'static str,
         /// The file.
         path: PathBuf,
         /// What is wrong, as it stands after the file's name.
+        why: String,
+    },
+    /// A flag that does not go with the cloud.
+    #[error("{flag} does not go with {}, which takes {takes}", cloud.title())]
+    Flag {
+        /// The flag.
+        flag: &'static str,
+        /// The cloud.
+        cloud: CloudKind,
+        /// Which flags it takes.
+        takes: String,
+    },
+    /// What was given makes no credentials.
+    #[error("{0}")]
+    Given(String),
+    /// A sealed account that is there and cannot be opened or must not be written.
+    #[error("the account {account} {why}")]
+    Sealed {
+        /// The account.
+        account: AccountId,
+        /// What is wrong, as it stands after the account.
         why: String,
     },
     /// A cloud that this version does not have.

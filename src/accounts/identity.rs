@@ -1,60 +1,43 @@
 //! What stands for a secret in records: an HMAC under a key that never leaves this computer, so that two credentials can be
 //! told to be one without keeping either.
 
-use std::io::{self, Read};
 use std::path::Path;
 
 use ring::hmac;
-use ring::rand::{SecureRandom, SystemRandom};
-use zeroize::Zeroizing;
 
 use super::error::AccountsError;
+use super::key_file::{KeyFile, LENGTH, random};
 use crate::model::secret::Secret;
-use crate::state::{atomic, private_dir, regular};
 
-/// The file in the data directory.
-const FILE: &str = "identity.key";
-
-/// The key's length in bytes.
-const LENGTH: usize = 32;
+/// The key. Under another one no recorded machine's account could be told again.
+const KEY: KeyFile = KeyFile {
+    name: "identity.key",
+    what: "identity key",
+    way_out: "put a copy back, or delete it, and a new one is made",
+};
 
 /// Makes marks for secrets.
 pub struct Marker(hmac::Key);
 
 impl Marker {
     /// Reads the key in the data directory, or makes it. Processes that start at once agree. A file that is no key is an
-    /// error and stays as it is: under another key no recorded machine's account could be told again.
+    /// error and stays as it is.
     pub fn open(data: &Path) -> Result<Self, AccountsError> {
-        let path = data.join(FILE);
-        let failed = |why: String| AccountsError::IdentityKey { path: path.clone(), why };
-        if let Some(key) = read(&path).map_err(&failed)? {
-            return Ok(key);
-        }
-        private_dir(data)?;
-        let bytes = random().map_err(&failed)?;
-        match atomic::create_new(&path, bytes.as_ref(), 0o600) {
-            Ok(()) => Ok(Marker::of(&bytes)),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(&path)
-                .map_err(&failed)?
-                .ok_or_else(|| failed("was removed while it was read".to_owned())),
-            Err(error) => Err(failed(format!("cannot be made: {error}"))),
-        }
+        KEY.read_or_make(data).map(|key| Marker::of(&key))
     }
 
     /// Returns a passing key that is not kept: under it no recorded account is known again.
     pub fn passing() -> Result<Self, AccountsError> {
-        let failed = |why| AccountsError::IdentityKey { path: FILE.into(), why };
-        random().map(|bytes| Marker::of(&bytes)).map_err(failed)
+        let failed = |why| KEY.failed(Path::new(""), why);
+        random().map(|key| Marker::of(&key)).map_err(failed)
     }
 
     /// Reads the key in the data directory; where there is none, makes a passing one that is not kept.
     pub fn known(data: &Path) -> Result<Self, AccountsError> {
-        let path = data.join(FILE);
-        let failed = |why: String| AccountsError::IdentityKey { path: path.clone(), why };
-        if let Some(key) = read(&path).map_err(&failed)? {
-            return Ok(key);
+        match KEY.read(data)? {
+            Some(key) => Ok(Marker::of(&key)),
+            None => Marker::passing(),
         }
-        random().map(|bytes| Marker::of(&bytes)).map_err(failed)
     }
 
     fn of(key: &[u8; LENGTH]) -> Self {
@@ -66,25 +49,6 @@ impl Marker {
         let tag = hmac::sign(&self.0, secret.expose().as_bytes());
         tag.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
     }
-}
-
-fn random() -> Result<Zeroizing<[u8; LENGTH]>, String> {
-    let mut bytes = Zeroizing::new([0; LENGTH]);
-    let filled = SystemRandom::new().fill(bytes.as_mut());
-    filled.map(|()| bytes).map_err(|_| "cannot be made: the system has no random numbers".to_owned())
-}
-
-fn read(path: &Path) -> Result<Option<Marker>, String> {
-    let mut bytes = Zeroizing::new(Vec::with_capacity(LENGTH + 1));
-    match regular::open(path).and_then(|file| file.take(LENGTH as u64 + 1).read_to_end(&mut bytes)) {
-        Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("cannot be read: {error}")),
-    }
-    let key: Result<&[u8; LENGTH], _> = bytes.as_slice().try_into();
-    key.map(|key| Some(Marker::of(key))).map_err(|_| {
-        "is damaged; it was left as it is: put a copy back, or delete it, and a new one is made".to_owned()
-    })
 }
 
 #[cfg(test)]
@@ -106,7 +70,7 @@ mod tests {
         assert_ne!(Marker::open(&data).unwrap().secret_mark(&Secret::trimmed("rpa_other")), mark);
         let elsewhere = folder.path().join("elsewhere");
         assert_ne!(Marker::open(&elsewhere).unwrap().secret_mark(&secret), mark);
-        assert_eq!(fs::metadata(data.join(FILE)).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(fs::metadata(data.join(KEY.name)).unwrap().mode() & 0o777, 0o600);
         assert_eq!(fs::metadata(&data).unwrap().mode() & 0o777, 0o700);
         // A key fixed for ever: records are compared with what is calculated today.
         assert_eq!(Marker::of(&[7; LENGTH]).secret_mark(&secret), "52455d8a0b6e5e91");
@@ -127,14 +91,14 @@ mod tests {
     #[test]
     fn a_damaged_key_is_left_and_a_missing_place_is_named() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(FILE);
+        let path = folder.path().join(KEY.name);
         for damaged in [&[][..], &[1; 31], &[1; 33]] {
             fs::write(&path, damaged).unwrap();
             let error = Marker::open(folder.path()).err().unwrap().to_string();
-            assert!(error.contains("is damaged") && error.contains(FILE), "{error}");
+            assert!(error.contains("is damaged") && error.contains(KEY.name), "{error}");
             assert_eq!(fs::read(&path).unwrap(), damaged);
         }
         let error = Marker::open(&path.join("below")).err().unwrap().to_string();
-        assert!(error.contains(FILE), "{error}");
+        assert!(error.contains(KEY.name), "{error}");
     }
 }

@@ -4,8 +4,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::AccountsError;
+use super::given::Given;
 use super::kind::{Kind, Official};
+use super::nebius_parts;
+use super::seal::Parts;
 use super::sources::{Look, Place, open_to_others, read_own};
+use super::store::Settings;
 use crate::cloud::nebius::cli_files::{Profile, in_config};
 use crate::cloud::nebius::credentials::{Credentials, TokenSource, in_key_file};
 use crate::cloud::nebius::{self, Nebius};
@@ -32,6 +36,8 @@ pub(super) struct Accounts;
 pub(super) struct Found {
     credentials: Credentials,
     tenant: Option<String>,
+    /// Whether the tenant of the settings counts, not what else lies around.
+    settled: bool,
 }
 
 impl Kind for Accounts {
@@ -41,6 +47,16 @@ impl Kind for Accounts {
         Official { base: nebius::DEFAULT_ENDPOINT, variable: &env::GPUPROV_NEBIUS_ENDPOINT, tails: &[] };
     const LACKS: &'static str = "`credentials`, and no `service_account` with a `token_file`";
     const UNASKED: bool = false;
+    const FLAGS: &'static [&'static str] = &[
+        "--credentials",
+        "--tenant-id",
+        "--service-account-id",
+        "--token-file",
+        "--token-command",
+        "--token-github",
+        "--allow-command",
+        "--projects",
+    ];
 
     fn tables(config: &Config) -> &CloudTables<NebiusTable> {
         &config.nebius
@@ -48,7 +64,7 @@ impl Kind for Accounts {
 
     fn find(look: &Look<'_>, account: &AccountId, warnings: &mut Vec<String>) -> Option<(Found, Place)> {
         let default = *account == AccountId::default_of(account.cloud());
-        let alone = |credentials| Found { credentials, tenant: None };
+        let alone = |credentials| Found { credentials, tenant: None, settled: false };
         if default && let Some(token) = look.env.get(&env::NEBIUS_IAM_TOKEN).and_then(Credentials::token) {
             return Some((alone(token), Place::Variable(env::NEBIUS_IAM_TOKEN.name)));
         }
@@ -67,6 +83,39 @@ impl Kind for Accounts {
         })
     }
 
+    fn given(look: &Look<'_>, given: &Given) -> Result<Option<(Found, Place)>, AccountsError> {
+        let tenant = given.tenant.clone();
+        let found = nebius_parts::given(look, given)?;
+        Ok(found.map(|(credentials, place)| (Found { credentials, tenant, settled: true }, place)))
+    }
+
+    fn parts(found: &Found) -> Option<Parts> {
+        nebius_parts::apart(&found.credentials)
+    }
+
+    fn restore(look: &Look<'_>, parts: &Parts) -> Result<Found, String> {
+        let credentials = nebius_parts::together(look, parts)?;
+        Ok(Found { credentials, tenant: None, settled: true })
+    }
+
+    fn settings(look: &Look<'_>, account: &AccountId, found: &Found) -> Settings {
+        Settings { tenant: tenant(look, account, found), ..Settings::default() }
+    }
+
+    fn settle(found: Found) -> Found {
+        Found { settled: true, ..found }
+    }
+
+    fn apply(settings: &Settings, account: &AccountId, config: &mut Config) {
+        let own = config.nebius.accounts.remove(account.name()).unwrap_or_default();
+        let kept = NebiusTable {
+            tenant: settings.tenant.clone(),
+            projects: settings.projects.clone(),
+            ..NebiusTable::default()
+        };
+        config.nebius.accounts.insert(account.name().to_owned(), own.over(kept));
+    }
+
     fn secret(found: &Found) -> Secret {
         found.credentials.whole()
     }
@@ -82,18 +131,26 @@ impl Kind for Accounts {
         http: http::Client,
     ) -> Result<Arc<dyn Cloud>, AccountsError> {
         let table = look.config.nebius.of(&setup.account);
-        let default = setup.account == AccountId::default_of(setup.account.cloud());
-        let variable = look.env.get(&env::NEBIUS_TENANT_ID).filter(|_| default).map(str::to_owned);
-        let given = |text: &String| !text.trim().is_empty();
-        let tenant = variable.filter(given).or(table.tenant.filter(given)).or(found.tenant);
+        let tenant = tenant(look, &setup.account, &found);
         let settings = nebius::Settings {
             credentials: found.credentials,
-            tenant: tenant.map(|tenant| tenant.trim().to_owned()),
+            tenant,
             projects: table.projects.unwrap_or_default(),
             ssh_port: table.ssh_port.unwrap_or(nebius::SSH_PORT),
         };
         Ok(Arc::new(Nebius::new(setup, settings, http)))
     }
+}
+
+/// Returns the tenant: of the variable, the config file, or what stands beside the credentials.
+fn tenant(look: &Look<'_>, account: &AccountId, found: &Found) -> Option<String> {
+    let default = *account == AccountId::default_of(account.cloud());
+    let variable =
+        look.env.get(&env::NEBIUS_TENANT_ID).filter(|_| default && !found.settled).map(str::to_owned);
+    let given = |text: &String| !text.trim().is_empty();
+    let table = look.config.nebius.of(account);
+    let tenant = variable.filter(given).or(table.tenant.filter(given)).or(found.tenant.clone());
+    tenant.map(|tenant| tenant.trim().to_owned())
 }
 
 /// Finds the credentials of an account in the config file: a key file, or a service account and the file with its token.
@@ -135,7 +192,7 @@ fn profile(look: &Look<'_>, home: &Path, warnings: &mut Vec<String>) -> Option<(
     let read = in_config(&text, named, &home.join(LOGINS), &read, &resolve);
     let Profile { credentials, tenant, .. } = unless_unusable(&path, read, warnings)??;
     warn_if_open(&path, warnings);
-    Some((Found { credentials, tenant }, Place::OwnFile(path)))
+    Some((Found { credentials, tenant, settled: false }, Place::OwnFile(path)))
 }
 
 fn unless_unusable<T, E: std::fmt::Display>(

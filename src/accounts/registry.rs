@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::AccountsError;
-use super::kind::Maker;
+use super::maker::Maker;
 use super::sources::open_to_others;
 use super::{gcp, nebius, runpod, vast, verda};
-use crate::cloud::Cloud;
+use crate::cloud::{Cloud, Identity};
 use crate::http;
 use crate::model::account::{AccountFilter, AccountId, CloudKind};
 use crate::state::config::{CloudTable, CloudTables, Config};
@@ -46,10 +46,14 @@ pub struct Connect<'a> {
 pub struct Account {
     /// The account.
     pub cloud: Arc<dyn Cloud>,
-    /// Where its credentials are: a variable, a table, a file.
+    /// Whether it was connected with `clouds set`.
+    pub connected: bool,
+    /// Where its credentials are: a variable, a table, a file, or sealed.
     pub source: String,
     /// What tells its credentials apart for people.
     pub hint: String,
+    /// The cloud's own id of the account, where it was asked for when the account was connected.
+    pub provider: Option<String>,
     /// Its endpoint, if that is not the cloud's own: every command says so.
     pub elsewhere: Option<String>,
     /// Whether it is asked for GPU machines.
@@ -63,6 +67,12 @@ impl Account {
     pub fn id(&self) -> &AccountId {
         self.cloud.account()
     }
+
+    /// Returns who its credentials are, as far as it is known without a request.
+    pub fn identity(&self) -> Identity {
+        let identity = self.cloud.identity();
+        Identity { provider: identity.provider.or_else(|| self.provider.clone()), ..identity }
+    }
 }
 
 /// Credentials or settings that were found and not used.
@@ -70,8 +80,12 @@ impl Account {
 pub struct FoundNotUsed {
     /// Of which account.
     pub account: AccountId,
+    /// Whether it was connected with `clouds set`, and cannot be opened.
+    pub connected: bool,
     /// Where they are.
     pub source: String,
+    /// What tells the credentials apart for people, if there are any.
+    pub hint: Option<String>,
     /// Why they are not used, for people.
     pub why: String,
 }
@@ -88,6 +102,8 @@ pub struct Connected {
     /// Why the accounts cannot be told to be those of the records: the identity key cannot be kept or read. Nothing may be
     /// made then.
     pub unproven: Option<String>,
+    /// Why it cannot be told which accounts are switched off. Nothing may be bought then.
+    pub unswitched: Option<String>,
     /// The client that all of them ask with.
     pub http: Option<http::Client>,
 }
@@ -103,7 +119,7 @@ impl Connected {
             if !self.accounts.iter().any(|account| filter.admits(account.id())) {
                 let found = self.found_not_used.iter().find(|found| filter.admits(&found.account));
                 return Err(match found {
-                    Some(FoundNotUsed { account, source, why }) => AccountsError::NotUsed {
+                    Some(FoundNotUsed { account, source, why, .. }) => AccountsError::NotUsed {
                         account: account.clone(),
                         place: source.clone(),
                         why: why.clone(),

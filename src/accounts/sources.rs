@@ -29,6 +29,10 @@ pub enum Place {
     },
     /// In a file that the cloud's own tools write.
     OwnFile(PathBuf),
+    /// Kept sealed by `clouds set`.
+    Connected,
+    /// Given to `clouds set`: a flag, standard input, an answer.
+    Told(&'static str),
 }
 
 impl Place {
@@ -38,6 +42,8 @@ impl Place {
             Place::Variable(_) => (0, Path::new(""), ""),
             Place::Table { file, table } => (1, file, table),
             Place::OwnFile(file) => (2, file, ""),
+            Place::Connected => (3, Path::new(""), ""),
+            Place::Told(_) => (4, Path::new(""), ""),
         }
     }
 }
@@ -48,6 +54,8 @@ impl fmt::Display for Place {
             Place::Variable(name) => f.write_str(name),
             Place::Table { file, table } => write!(f, "`[{table}]` in `{}`", file.display()),
             Place::OwnFile(file) => write!(f, "`{}`", file.display()),
+            Place::Connected => f.write_str("`gpuprov clouds set`"),
+            Place::Told(how) => f.write_str(how),
         }
     }
 }

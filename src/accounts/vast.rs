@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use super::error::AccountsError;
-use super::kind::{Kind, Official};
+use super::given::Given;
+use super::kind::{Kind, Official, UNKNOWN_PARTS};
+use super::seal::Parts;
 use super::sources::{Look, Place, own, read_own};
 use crate::cloud::vast::{self, Vast};
 use crate::cloud::{Cloud, Setup};
@@ -12,6 +14,9 @@ use crate::model::account::AccountId;
 use crate::model::secret::Secret;
 use crate::state::config::{CloudTables, Config, VastTable};
 use crate::state::env;
+
+/// What the key is called where it is sealed. A stored format.
+const API_KEY: &str = "api_key";
 
 /// How they are made.
 pub(super) struct Accounts;
@@ -26,6 +31,8 @@ impl Kind for Accounts {
     };
     const LACKS: &'static str = "`api_key`";
     const UNASKED: bool = true;
+    const FLAGS: &'static [&'static str] = &["--api-key"];
+    const ASKED: &'static [&'static str] = &["--api-key"];
 
     fn tables(config: &Config) -> &CloudTables<VastTable> {
         &config.vast
@@ -33,6 +40,18 @@ impl Kind for Accounts {
 
     fn find(look: &Look<'_>, account: &AccountId, warnings: &mut Vec<String>) -> Option<(Secret, Place)> {
         key(look, account, warnings)
+    }
+
+    fn given(_: &Look<'_>, given: &Given) -> Result<Option<(Secret, Place)>, AccountsError> {
+        Ok(given.api_key.clone())
+    }
+
+    fn parts(key: &Secret) -> Option<Parts> {
+        Some([(API_KEY.to_owned(), key.clone())].into())
+    }
+
+    fn restore(_: &Look<'_>, parts: &Parts) -> Result<Secret, String> {
+        parts.get(API_KEY).cloned().ok_or_else(|| UNKNOWN_PARTS.to_owned())
     }
 
     fn secret(key: &Secret) -> Secret {

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::error::AccountsError;
-use super::kind::{Kind, Official};
+use super::given::Given;
+use super::kind::{Kind, Official, UNKNOWN_PARTS};
+use super::seal::Parts;
 use super::sources::{Look, Place, open_to_others, read_own};
 use crate::cloud::verda::credentials::{self as files, Credentials};
 use crate::cloud::verda::{self, Verda};
@@ -14,6 +16,10 @@ use crate::model::account::AccountId;
 use crate::model::secret::Secret;
 use crate::state::config::{CloudTables, Config, VerdaTable, is_readable_by_others};
 use crate::state::env;
+
+/// What both parts are called where they are sealed. A stored format.
+const CLIENT_ID: &str = "client_id";
+const CLIENT_SECRET: &str = "client_secret";
 
 /// How they are made.
 pub(super) struct Accounts;
@@ -25,6 +31,8 @@ impl Kind for Accounts {
         Official { base: verda::DEFAULT_ENDPOINT, variable: &env::GPUPROV_VERDA_ENDPOINT, tails: &["/v1"] };
     const LACKS: &'static str = "`client_id` and `client_secret`";
     const UNASKED: bool = true;
+    const FLAGS: &'static [&'static str] = &["--client-id", "--client-secret"];
+    const ASKED: &'static [&'static str] = &["--client-id", "--client-secret"];
 
     fn tables(config: &Config) -> &CloudTables<VerdaTable> {
         &config.verda
@@ -36,6 +44,32 @@ impl Kind for Accounts {
         warnings: &mut Vec<String>,
     ) -> Option<(Credentials, Place)> {
         pair(look, account, warnings)
+    }
+
+    fn given(_: &Look<'_>, given: &Given) -> Result<Option<(Credentials, Place)>, AccountsError> {
+        match (&given.client_id, &given.client_secret) {
+            (None, None) => Ok(None),
+            (Some(id), Some((secret, place))) => {
+                let empty = || AccountsError::Given("the client id or the client secret is empty".to_owned());
+                let pair = Credentials::new(id, secret.expose()).ok_or_else(empty)?;
+                Ok(Some((pair, place.clone())))
+            }
+            _ => Err(AccountsError::Given("--client-id and --client-secret go together".to_owned())),
+        }
+    }
+
+    fn parts(credentials: &Credentials) -> Option<Parts> {
+        let id = Secret::trimmed(&credentials.client_id);
+        Some(
+            [(CLIENT_ID.to_owned(), id), (CLIENT_SECRET.to_owned(), credentials.client_secret.clone())]
+                .into(),
+        )
+    }
+
+    fn restore(_: &Look<'_>, parts: &Parts) -> Result<Credentials, String> {
+        let pair = parts.get(CLIENT_ID).zip(parts.get(CLIENT_SECRET));
+        let pair = pair.and_then(|(id, secret)| Credentials::new(id.expose(), secret.expose()));
+        pair.ok_or_else(|| UNKNOWN_PARTS.to_owned())
     }
 
     fn secret(credentials: &Credentials) -> Secret {

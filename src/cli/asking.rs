@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::accounts::Account;
 use crate::accounts::registry::Connected;
 use crate::cli::context::select;
+use crate::cli::failure::refused;
 use crate::cli::output::Output;
 use crate::cli::selection::Chosen;
 use crate::cloud::Error;
@@ -12,6 +13,7 @@ use crate::model::account::{AccountFilter, AccountId};
 use crate::plan::refuse::{Fit, fit, skipped_cluster};
 use crate::provision::failure::{Failure, Kind};
 use crate::provision::gather::Asked;
+use crate::provision::serving::all_off;
 
 /// An account that was not asked.
 #[derive(Debug)]
@@ -26,7 +28,9 @@ pub struct Skipped {
 pub struct Asking {
     /// Accounts with their own form of the request.
     pub asked: Vec<Asked>,
-    /// Accounts that cannot honour it.
+    /// The same for accounts that are switched off for it.
+    pub off: Vec<Asked>,
+    /// Accounts that are not asked.
     pub skipped: Vec<Skipped>,
 }
 
@@ -43,6 +47,9 @@ pub fn asking(
     } else {
         select(connected, &chosen.accounts)?
     };
+    if let Some(why) = &connected.unswitched {
+        return Err(refused(format!("it is not known which accounts are switched off: {why}")));
+    }
     let mut asking = Asking::default();
     for found in &connected.found_not_used {
         let skipped =
@@ -52,6 +59,18 @@ pub fn asking(
     for account in accounts {
         match fit(&chosen.want, chosen.soft, env, account.cloud.capabilities()) {
             Fit::Fits { want, notes } => {
+                let asked = Asked { cloud: std::sync::Arc::clone(&account.cloud), want: *want };
+                if !chosen.serves(account) {
+                    asking.off.push(asked);
+                    let message =
+                        format!("switched off; `gpuprov clouds on {}` switches it on", account.id());
+                    asking.skipped.push(Skipped {
+                        account: account.id().clone(),
+                        reason: "switched_off",
+                        message,
+                    });
+                    continue;
+                }
                 for note in notes {
                     output.warn(Kind::Note, Some(account.id()), None, &note);
                 }
@@ -59,7 +78,7 @@ pub fn asking(
                 {
                     output.warn(Kind::Note, Some(account.id()), None, &note);
                 }
-                asking.asked.push(Asked { cloud: std::sync::Arc::clone(&account.cloud), want: *want });
+                asking.asked.push(asked);
             }
             Fit::Skipped(message) => {
                 asking.skipped.push(Skipped {
@@ -72,6 +91,9 @@ pub fn asking(
     }
     if asking.asked.is_empty() {
         return Ok(asking);
+    }
+    if !asking.off.is_empty() {
+        output.progress(format!("switched off and not asked: {}", asking.names_off().join(", ")));
     }
     for skipped in asking.skipped.iter().filter(|skipped| skipped.reason == "unsupported") {
         let message = format!("not asked: {}", skipped.message);
@@ -101,12 +123,24 @@ impl Asking {
         if !self.asked.is_empty() {
             return Ok(());
         }
+        if !self.off.is_empty() {
+            return Err(all_off(&self.names_off()));
+        }
         let unsupported = self.skipped.iter().filter(|skipped| skipped.reason == "unsupported");
         let reasons: Vec<String> =
             unsupported.map(|skipped| format!("{}: {}", skipped.account, skipped.message)).collect();
         let failure =
             Failure::new(Kind::Unsupported, format!("no account can do that: {}", reasons.join("; ")));
         Err(failure.hint("drop the flag, or connect an account at a cloud that can"))
+    }
+
+    /// Returns everybody who could serve: those that are switched off may come back while it is waited.
+    pub fn all(&self) -> Vec<Asked> {
+        self.asked.iter().chain(&self.off).cloned().collect()
+    }
+
+    fn names_off(&self) -> Vec<String> {
+        self.off.iter().map(|asked| asked.cloud.account().to_string()).collect()
     }
 
     /// Returns the `skipped` member of the JSON output.

@@ -13,14 +13,14 @@ use crate::cloud::ErrorKind;
 use crate::model::duration;
 use crate::model::money::Usd;
 use crate::provision::failure::{Failure, Kind};
-use crate::state::audit::{Audit as Log, AuditEntry, History, totals};
+use crate::state::audit::{Audit as Log, AuditEntry, History, machine_costs, totals};
 
 /// How many rows a table shows.
 const ROWS: usize = 25;
 
-/// Shows what was made and removed on this computer, and what it cost
+/// Shows what was made, removed and changed on this computer, and what it cost
 ///
-/// Costs are estimates; they stand beside each removal.
+/// Costs are estimates; they stand beside each removal. What runs still is not among them: `gpuprov ls` tells.
 #[derive(Args, Clone, Debug)]
 pub struct Audit {
     /// Only what was done in the last so long
@@ -39,7 +39,7 @@ pub fn run(command: &Audit, app: &App) -> Result<Exit, Failure> {
     let history = match read {
         Ok(history) => history,
         Err(failure) => {
-            fields.extend(["entries", "totals"].map(|name| (name.to_owned(), json!([]))));
+            fields.extend(["entries", "totals", "machines"].map(|name| (name.to_owned(), json!([]))));
             app.output.document(fields, Some(&failure));
             return Err(failure);
         }
@@ -51,6 +51,8 @@ pub fn run(command: &Audit, app: &App) -> Result<Exit, Failure> {
     }
     fields.insert("entries".to_owned(), history.entries.iter().map(entry_json).collect());
     fields.insert("totals".to_owned(), serde_json::to_value(totals(&history.entries)).unwrap_or_default());
+    let machines = machine_costs(&history.entries);
+    fields.insert("machines".to_owned(), serde_json::to_value(machines).unwrap_or_default());
     show(app, &history);
     app.output.document(fields, None);
     Ok(Exit::Done)
@@ -78,6 +80,22 @@ fn show(app: &App, history: &History) {
         return;
     }
     app.output.line("");
+    let mut machines = machine_costs(entries);
+    machines.sort_by_key(|machine| std::cmp::Reverse(machine.cost));
+    for machine in machines.iter().take(ROWS) {
+        let owner = machine.owner.as_ref().map(|owner| format!(", for {owner}")).unwrap_or_default();
+        app.output.line(format!(
+            "{} ({}){owner}: {}",
+            machine.name.as_deref().unwrap_or("a machine"),
+            machine.account.as_deref().unwrap_or("no account"),
+            machine.cost
+        ));
+    }
+    if machines.len() > ROWS {
+        app.output
+            .line(format!("{} cheaper machines: `gpuprov audit --json` shows all", machines.len() - ROWS));
+    }
+    app.output.line("");
     let sum: Usd = totals.iter().map(|total| total.cost).sum();
     for total in &totals {
         let owner = total.owner.as_ref().map(|owner| format!(", for {owner}")).unwrap_or_default();
@@ -102,7 +120,7 @@ fn cells(entry: &AuditEntry) -> Vec<String> {
         entry.time.strftime("%Y-%m-%d %H:%M").to_string(),
         fit(&entry.user, 10),
         fit(&entry.action, 10),
-        fit(&or_dash(entry.name.clone()), 16),
+        fit(&or_dash(entry.name.clone().or_else(|| entry.account.clone())), 16),
         fit(&or_dash(what), 14),
         or_dash(entry.price_per_hour.map(Usd::four_decimals)),
         or_dash(entry.cost.map(Usd::four_decimals)),

@@ -1,8 +1,8 @@
 //! `gpuprov completions`: scripts that let a shell complete our words, and the answers to their questions.
 //!
 //! A script calls `gpuprov completions SHELL -- WORDS...` with the words up to the cursor and gets a candidate on each line.
-//! No cloud is asked and no record is read: names of machines are names of files, accounts come from the config file, GPUs
-//! and flags are in the program.
+//! No cloud is asked and no record is read: names of machines are names of files, accounts come from the config file and
+//! the names of connected ones, GPUs and flags are in the program.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -10,6 +10,7 @@ use std::ffi::{OsStr, OsString};
 use clap::{Arg, Args, Command, ValueEnum};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate, complete};
 
+use crate::accounts::Store;
 use crate::accounts::registry::names_in;
 use crate::cli::failure::Exit;
 use crate::cli::output::raw;
@@ -87,7 +88,8 @@ impl Known {
         let Ok(paths) = Paths::new(&env) else { return Known::default() };
         let config = Config::load(&paths).unwrap_or_default();
         let mut accounts: BTreeSet<String> = BTreeSet::new();
-        for account in names_in(&config) {
+        let connected = Store::open(&paths.data).map(|store| store.names()).unwrap_or_default();
+        for account in names_in(&config).into_iter().chain(connected) {
             accounts.insert(account.cloud().to_string());
             accounts.insert(account.to_string());
         }
@@ -129,6 +131,19 @@ impl Known {
                 })
             })
             .mut_subcommand("ls", |command| command.mut_arg("names", |arg| arg.add(machines())))
+            .mut_subcommand("clouds", |command| {
+                let accounts = || values(self.accounts.clone(), List::No);
+                let words = [
+                    ("set", "cloud"),
+                    ("rm", "account"),
+                    ("on", "target"),
+                    ("off", "target"),
+                    ("check", "targets"),
+                ];
+                words.into_iter().fold(command, |command, (word, arg)| {
+                    command.mut_subcommand(word, |command| command.mut_arg(arg, |arg| arg.add(accounts())))
+                })
+            })
             .mut_subcommand("rm", |command| {
                 command
                     .mut_arg("targets", |arg| arg.add(machines()))

@@ -27,6 +27,7 @@ use crate::state::env::{self, Env};
 use crate::state::installation::{installation, known_installation};
 use crate::state::machines::Registry;
 use crate::state::paths::Paths;
+use crate::state::switches::Board;
 
 #[cfg(feature = "sandbox")]
 use crate::cli::sandbox::Hold;
@@ -222,6 +223,7 @@ impl App {
             accounts: connected.accounts.iter().map(|account| Arc::clone(&account.cloud)).collect(),
             registry: Registry::open(&self.paths.state).map_err(refused)?,
             watch: Watch::open(&self.paths.state).map_err(refused)?,
+            switches: Board::open(&self.paths.state).map_err(refused)?,
             audit: Audit::open(&self.paths.state).map_err(refused)?,
             author: Author::here(),
             ssh,

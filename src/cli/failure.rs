@@ -80,9 +80,7 @@ pub fn hint(failure: &Failure) -> Option<String> {
         return failure.hint.clone();
     }
     let text = match failure.kind {
-        Kind::Cloud(ErrorKind::Auth) => {
-            "check the key: `gpuprov offers --cloud CLOUD` says which account refused it"
-        }
+        Kind::Cloud(ErrorKind::Auth) => "check the key: `gpuprov clouds check` says which account refused it",
         Kind::Cloud(ErrorKind::Forbidden) => {
             "the key is known but lacks a right, or the account may not do this"
         }
@@ -94,7 +92,10 @@ pub fn hint(failure: &Failure) -> Option<String> {
         Kind::Cloud(ErrorKind::Unreadable) => {
             "the answer is not what the cloud's API promises; try again, then update gpuprov"
         }
-        Kind::NoAccount => "give a key, for example RUNPOD_API_KEY, or try `gpuprov --sandbox offers`",
+        Kind::NoAccount => {
+            "connect one with `gpuprov clouds set CLOUD`, give a key, for example RUNPOD_API_KEY, or try \
+             `gpuprov --sandbox offers`"
+        }
         _ => return None,
     };
     Some(text.to_owned())

@@ -4,6 +4,7 @@
 
 pub mod asking;
 pub mod audit;
+pub mod clouds;
 pub mod completions;
 pub mod context;
 pub mod doctor;
@@ -90,6 +91,7 @@ enum Command {
     #[command(visible_alias = "list")]
     Ls(ls::Ls),
     Rm(rm::Rm),
+    Clouds(clouds::Clouds),
     K8s(k8s::K8s),
     Kubectl(k8s::kubectl::Kubectl),
     Kubeconfig(k8s::kubeconfig::Kubeconfig),
@@ -116,6 +118,7 @@ impl Command {
             Command::Provision(command) => command.json,
             Command::Ls(command) => command.json,
             Command::Rm(command) => command.json,
+            Command::Clouds(command) => command.wants_json(),
             Command::K8s(command) => command.wants_json(),
             Command::Audit(command) => command.json,
             Command::Doctor(command) => command.json,
@@ -131,8 +134,9 @@ impl Command {
             Command::Provision(command) => command.members(),
             Command::Ls(_) => empty(&["machines", "left_over", "failed"]),
             Command::Rm(_) => empty(&["removed", "failed"]),
+            Command::Clouds(_) => clouds::members(),
             Command::K8s(command) => command.members(),
-            Command::Audit(_) => empty(&["entries", "totals"]),
+            Command::Audit(_) => empty(&["entries", "totals", "machines"]),
             Command::Doctor(_) => empty(&["checks"]),
             _ => Map::new(),
         }
@@ -251,6 +255,7 @@ fn run(cli: &Cli, output: &Arc<Output>) -> Result<Exit, Failure> {
             Command::Offers(command) => offers::run(command, &app, &cancel).await,
             Command::Provision(command) => provision::run(command, &app, &cancel).await,
             Command::Ls(command) => ls::run(command, &app, &cancel).await,
+            Command::Clouds(command) => clouds::run(command, &app, &cancel).await,
             Command::Rm(command) => match app.check_installation() {
                 Ok(()) => rm::run(command, &app, &cancel).await,
                 // Nothing was removed, and nobody can tell what there is.

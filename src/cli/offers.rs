@@ -17,6 +17,7 @@ use crate::provision::cancel::Cancel;
 use crate::provision::failure::{Failure, Kind};
 use crate::provision::gather::{Gathered, gather};
 use crate::provision::names::unknown_name;
+use crate::state::switches::Switch;
 
 /// Rows of a table unless `--limit` says otherwise.
 const ROWS: usize = 25;
@@ -80,6 +81,12 @@ async fn list(
             return Err(Failure::new(Kind::Cloud(crate::cloud::ErrorKind::Interrupted), "stopped"));
         }
     };
+    // An exact type may be of either kind, and only one of them may be switched on.
+    gathered.offers.retain(|offer| {
+        connected
+            .get(&offer.account)
+            .is_some_and(|account| Switch { gpu: account.gpu, cpu: account.cpu }.admits(offer.gpu_count))
+    });
     if chosen.unspecific {
         keep_cheapest(&mut gathered.offers);
     }

@@ -110,14 +110,19 @@ impl Output {
 
     /// Asks a question with yes or no; no is the default. The future can be dropped: the question is then left unanswered.
     pub async fn ask(&self, question: &str) -> bool {
-        self.write_err(&format!("{question} [y/N] "));
+        let answer = self.ask_text(&format!("{question} [y/N] ")).await;
+        matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
+    }
+
+    /// Asks a question with a line of text for an answer; nothing is nothing. The future can be dropped, as above.
+    pub async fn ask_text(&self, question: &str) -> String {
+        self.write_err(question);
         // Nothing can interrupt a read from a terminal; in a thread of its own it holds nobody up.
         let read = tokio::task::spawn_blocking(|| {
             let mut answer = String::new();
             std::io::stdin().read_line(&mut answer).map(|_| answer)
         });
-        read.await
-            .is_ok_and(|read| read.is_ok_and(|answer| matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")))
+        read.await.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     /// Shows `text` on the line that is drawn again and again.

@@ -129,7 +129,11 @@ async fn work(
     let connected = app.connect(waits, &chosen.accounts)?;
     let asking = asking(&connected, &chosen, &app.output, &names, true)?;
     fields.insert("skipped".to_owned(), asking.skipped_json());
-    asking.check()?;
+    let queue = command.machine.queue.or(app.config.defaults.queue).filter(|_| !command.dry_run);
+    // With a queue, an account that is switched off now may come back.
+    if queue.is_none() || asking.off.is_empty() {
+        asking.check()?;
+    }
     let context = app.context(&connected, waits)?;
     if let Some(why) = &connected.unproven {
         return Err(refused(format!("{why}; without it nobody could tell later who pays for the machine")));
@@ -148,14 +152,14 @@ async fn work(
         attempts: command.machine.attempts.or(defaults.attempts).unwrap_or(3),
         ttl: command.machine.ttl.or(defaults.ttl),
         keep_failed: command.machine.keep_failed || defaults.keep_failed.unwrap_or(false),
-        queue: command.machine.queue.or(defaults.queue),
+        queue,
         ask_above: defaults.ask_above.filter(|_| !answered),
     };
     if command.dry_run {
         return dry_run(app, &context, &request, &asking, fields).await;
     }
     let progress = Progress::new(&app.output);
-    let report = acquire(&context, &request, &asking.asked, &progress, cancel).await;
+    let report = acquire(&context, &request, &asking.all(), &progress, cancel).await;
     app.output.end_live();
     finish(app, &context, report, fields)
 }
@@ -199,6 +203,7 @@ fn by_offer(command: &Provision, app: &App, id: &str) -> Result<(Chosen, Option<
         accounts: vec![AccountFilter::Account(key.account)],
         soft_accounts: false,
         unspecific: false,
+        gpu_count: Some(key.gpu_count),
     };
     Ok((chosen, Some(offer)))
 }

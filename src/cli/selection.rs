@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::accounts::Account;
 use crate::cli::failure::usage;
 use crate::cli::lists::split;
 use crate::model::account::AccountFilter;
@@ -13,6 +14,7 @@ use crate::model::want::{Cluster, Cuda, Kind, Spot, Want};
 use crate::plan::refuse::Soft;
 use crate::provision::failure::Failure;
 use crate::state::config::Config;
+use crate::state::switches::Switch;
 
 /// Which machine is wanted.
 #[derive(Args, Clone, Debug, Default)]
@@ -90,6 +92,19 @@ pub struct Chosen {
     pub soft_accounts: bool,
     /// Whether no kind of machine was named at all.
     pub unspecific: bool,
+    /// How many GPUs the one offer has that is to be taken; none if any offer will do.
+    pub gpu_count: Option<u32>,
+}
+
+impl Chosen {
+    /// Whether the account is switched on for such machines.
+    pub fn serves(&self, account: &Account) -> bool {
+        let switch = Switch { gpu: account.gpu, cpu: account.cpu };
+        match self.gpu_count {
+            Some(count) => switch.admits(count),
+            None => switch.serves(&self.want),
+        }
+    }
 }
 
 impl Selection {
@@ -153,6 +168,7 @@ impl Selection {
             accounts: parse_all("--cloud", &accounts)?,
             soft_accounts: self.cloud.is_empty(),
             unspecific,
+            gpu_count: None,
         })
     }
 

@@ -65,6 +65,11 @@ pub trait Cloud: Send + Sync {
     /// Asks the cloud who the credentials are; fails with `auth` or `forbidden` when they are not taken.
     async fn check(&self) -> Result<Identity>;
 
+    /// Asks what the account lacks for being of use: rights, money, quota. Nothing where the cloud tells none of it.
+    async fn lacks(&self) -> Result<Vec<Lack>> {
+        Ok(Vec::new())
+    }
+
     /// Asks for live offers. The whole request shapes the rows (disk, count, CUDA floor, image); narrowing by it is an
     /// optimisation, as the plan filters again.
     async fn offers(&self, want: &Want) -> Result<OfferBatch>;
@@ -132,6 +137,17 @@ impl Identity {
                 _ => self.secret_mark == other.secret_mark,
             }
     }
+}
+
+/// Something that an account lacks, although its credentials are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// What kind of failure it will be.
+    pub kind: ErrorKind,
+    /// In words.
+    pub message: String,
+    /// What to do about it.
+    pub fix: String,
 }
 
 /// The answer to a request for offers.

@@ -5,8 +5,13 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 /// The environment variables whose values are secret. Programs that we start for our own purposes do not inherit them.
-pub const VARIABLES: [&str; 4] =
-    ["RUNPOD_API_KEY", "VAST_API_KEY", "VERDA_CLIENT_SECRET", "NEBIUS_IAM_TOKEN"];
+pub const VARIABLES: [&str; 5] = [
+    "RUNPOD_API_KEY",
+    "VAST_API_KEY",
+    "VERDA_CLIENT_SECRET",
+    "NEBIUS_IAM_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN",
+];
 
 /// A secret text (API key, token, environment value). It has no `Display`, its `Debug` shows nothing of it, and its memory
 /// is wiped when it goes.

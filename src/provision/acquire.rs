@@ -19,6 +19,7 @@ use crate::provision::request::{Report, Request};
 use crate::provision::reserve::{Names, free_elsewhere, names_elsewhere, reserve, reserve_new};
 use crate::provision::rounds::Rounds;
 use crate::provision::run::{Loop, Pass, Tried, interrupted, open_record, removed};
+use crate::provision::serving::{all_off, came_back, serving};
 use crate::state::abandoned::Abandoned;
 use crate::state::lock::NameLock;
 use crate::state::record::Outcome;
@@ -48,6 +49,7 @@ async fn work(
 ) -> Result<(), Failure> {
     let lock = request.name.as_ref().map(|name| reserve(context, name)).transpose()?;
     let mut rounds = Rounds::new(request.queue, Instant::now());
+    let mut on = serving(context, asked, request)?;
     let elsewhere = async {
         match context.installation_given {
             true => names_elsewhere(context, events).await,
@@ -55,7 +57,7 @@ async fn work(
         }
     };
     let (mut gathered, elsewhere) = tokio::select! {
-        both = async { tokio::join!(offers(context, request, asked, events), elsewhere) } => both,
+        both = async { tokio::join!(offers(context, request, &on, events), elsewhere) } => both,
         () = cancel.cancelled() => return Err(stopped()),
     };
     if let Some(failure) = unknown_name(&request.want, &gathered) {
@@ -70,7 +72,10 @@ async fn work(
     let mut turns = Loop { context, request, asked, tried: Vec::new(), made: 0, approved: request.ask_above };
     let failure = loop {
         let mut failure = None;
-        if gathered.offers.is_empty() {
+        if on.is_empty() {
+            let off: Vec<String> = asked.iter().map(|asked| asked.cloud.account().to_string()).collect();
+            failure = Some(all_off(&off));
+        } else if gathered.offers.is_empty() {
             failure = Some(nothing(&gathered, request));
         } else if let Err(refused) = confirm(&mut turns.approved, &gathered, events, cancel).await {
             break Some(refused);
@@ -108,14 +113,20 @@ async fn work(
         {
             events.event(Event::Note { account: None, message: error.to_string() });
         }
-        events.event(Event::Step(format!("nothing to be had; {words}; asking again in {}", show(wait))));
+        let why = if on.is_empty() { "every account is switched off" } else { "nothing to be had" };
+        events.event(Event::Step(format!("{why}; {words}; asking again in {}", show(wait))));
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
+            () = came_back(context, asked, request, &on) => {}
             () = wanted(open.as_ref()) => break Some(removed()),
             () = cancel.cancelled() => break Some(interrupted()),
         }
+        on = match serving(context, asked, request) {
+            Ok(on) => on,
+            Err(failure) => break Some(failure),
+        };
         gathered = tokio::select! {
-            gathered = offers(context, request, asked, events) => gathered,
+            gathered = offers(context, request, &on, events) => gathered,
             () = cancel.cancelled() => break Some(interrupted()),
         };
     };
@@ -169,9 +180,15 @@ pub(super) async fn offers(
     events: &dyn Events,
 ) -> Gathered {
     if let Some(offer) = &request.offer {
-        return Gathered { offers: vec![offer.clone()], answered: 1, ..Gathered::default() };
+        let offers = asked.iter().any(|asked| *asked.cloud.account() == offer.account);
+        let offers = offers.then(|| offer.clone()).into_iter().collect();
+        return Gathered { offers, answered: 1, ..Gathered::default() };
     }
-    let gathered = gather(asked, context.cloud_timeout).await;
+    let mut gathered = gather(asked, context.cloud_timeout).await;
+    // An exact type may be of either kind, and only one of them may be switched on.
+    if let Ok(switches) = context.switches.read() {
+        gathered.offers.retain(|offer| switches.of(&offer.account).admits(offer.gpu_count));
+    }
     for (account, message) in &gathered.notes {
         events.event(Event::Note { account: Some(account), message: message.clone() });
     }

@@ -19,6 +19,7 @@ pub mod failure;
 mod follow;
 pub mod forget;
 pub mod gather;
+pub mod holdings;
 pub mod login;
 pub mod names;
 pub mod parts;
@@ -30,6 +31,7 @@ pub mod reserve;
 pub mod rollback;
 pub mod rounds;
 pub mod run;
+pub mod serving;
 pub mod setup;
 pub mod survey;
 pub mod wait;
@@ -55,6 +57,7 @@ use crate::state::abandoned::Watch;
 use crate::state::audit::{Audit, AuditEntry, Author};
 use crate::state::machines::Registry;
 use crate::state::record::RecordedIdentity;
+use crate::state::switches::Board;
 
 pub use request::{Report, Request};
 
@@ -67,6 +70,8 @@ pub struct Context {
     pub registry: Registry,
     /// Claims that were given up without an answer.
     pub watch: Watch,
+    /// Which accounts are asked for offers.
+    pub switches: Board,
     /// The audit log.
     pub audit: Audit,
     /// Who works and where, for the audit log.

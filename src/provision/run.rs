@@ -20,6 +20,7 @@ use crate::provision::events::{Event, Events};
 use crate::provision::failure::{Failure, Kind};
 use crate::provision::follow::{Course, Step};
 use crate::provision::gather::{Asked, within};
+use crate::provision::serving::switches;
 use crate::provision::{Context, Request};
 use crate::state::journal::Open;
 use crate::state::lock::NameLock;
@@ -86,6 +87,11 @@ impl Loop<'_> {
             if course.is_over() {
                 return Pass::Empty;
             }
+            match self.switched_on(&offer) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(failure) => return Pass::Over(failure),
+            }
             course.begin();
             let Some(asked) = self.asked.iter().find(|asked| *asked.cloud.account() == offer.account) else {
                 continue;
@@ -132,6 +138,11 @@ impl Loop<'_> {
                     continue;
                 }
             };
+            match self.switched_on(&offer) {
+                Ok(true) => {}
+                Ok(false) => continue,
+                Err(failure) => return Pass::Over(failure),
+            }
             let cloud = Arc::clone(&asked.cloud);
             let ended = self.buy(&cloud, open, &offer, events, cancel).await;
             if let Some(over) = self.follow(&mut course, open, offer, ended, events, cancel).await {
@@ -139,6 +150,11 @@ impl Loop<'_> {
             }
         }
         Pass::Empty
+    }
+
+    /// Whether the offer's account is still switched on for such machines: another process may switch it off at any time.
+    fn switched_on(&self, offer: &Offer) -> Result<bool, Failure> {
+        Ok(switches(self.context)?.of(&offer.account).admits(offer.gpu_count))
     }
 
     async fn buy(

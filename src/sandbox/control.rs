@@ -12,6 +12,7 @@
 //! | `POST /accounts` | opens an account; answers its key and label |
 //! | `... /vast/...` | the same for another cloud, see `vast/hands.rs` |
 //! | `... /verda/...` | see `verda/control.rs` |
+//! | `... /gcp/...` | see `gcp/control.rs` |
 //! | `... /nebius/...` | see `nebius/control.rs` |
 //!
 //! It has a port of its own, so no client of a cloud can reach it by mistake. Its base URL ends in a random

@@ -10,6 +10,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 
+use super::gcp::GcpFault;
 use super::lock;
 use super::nebius::NebiusFault;
 use super::scripts::Script;
@@ -91,7 +92,12 @@ pub struct Match {
     /// `list_instances`, `get_instance`, `create_instance`, `instance_action`, `add_tag`, `delete_tag`, `list_volumes`,
     /// `list_trash`, `get_volume`, `create_volume`, `volume_action`, `delete_volume`, `list_keys`, `get_key`,
     /// `create_key`, `delete_key`, `delete_keys`, `list_scripts`, `get_script`, `create_script`, `delete_script`,
-    /// `delete_scripts`, `journal`. Nebius: `exchange_token`, `profile`, `list_tenants`, `get_tenant`, `list_projects`,
+    /// `delete_scripts`, `journal`. Google Cloud: `insert_instance`, `get_instance`, `list_instances` (over all zones),
+    /// `delete_instance`, `get_operation`, `wait_operation`, `guest_attributes`, `insert_firewall`, `get_firewall`,
+    /// `list_firewalls`, `delete_firewall`, `get_project`, `get_region`, `get_machine_type`, `get_accelerator_type`,
+    /// `image_family`, `get_image`, `get_network`, `list_disks`, `get_disk`, `delete_disk`, `list_operations`, `advice`,
+    /// `sts_token`, `impersonate`, `oauth_token`, `prices_gpuhunt`, `prices_skypilot`, and the others of `gcp/discovery.rs`.
+    /// Nebius: `exchange_token`, `profile`, `list_tenants`, `get_tenant`, `list_projects`,
     /// `get_project`, `list_platforms`, `get_platform`, `list_advice`, `list_spot_prices`, `list_quotas`, `get_quota`,
     /// `estimate`, `list_subnets`, `get_subnet`, `image_latest`, `get_image`, `list_images`, `create_instance`,
     /// `get_instance`, `get_instance_by_name`, `list_instances`, `delete_instance`, `start_instance`, `stop_instance`,
@@ -262,6 +268,8 @@ pub enum FaultKind {
     Vast(VastFault),
     /// What only goes wrong at Verda.
     Verda(VerdaFault),
+    /// What only goes wrong at Google Cloud.
+    Gcp(GcpFault),
     /// What only goes wrong at Nebius.
     Nebius(NebiusFault),
 }
@@ -311,6 +319,7 @@ impl FaultKind {
             FaultKind::Script { .. } => "script",
             FaultKind::Vast(fault) => fault.word(),
             FaultKind::Verda(fault) => fault.word(),
+            FaultKind::Gcp(fault) => fault.word(),
             FaultKind::Nebius(fault) => fault.word(),
         }
     }

@@ -11,7 +11,7 @@
 //! - `oidc.rs`: signed tokens, for service accounts and for federation
 //! - `control.rs`: the same from outside, as HTTP and JSON
 //! - `machine/`: the SSH machines
-//! - `runpod/`, `vast/`, `verda/`, `nebius/`: the clouds; `catalog/` holds their rows as data
+//! - `runpod/`, `vast/`, `verda/`, `gcp/`, `nebius/`: the clouds; `catalog/` holds their rows as data
 //!
 //! A new cloud is one more folder with an `Emulator` (see `server.rs`), its own faults and scripts, one catalogue, and a
 //! handle as [`Sandbox::vast`] returns one: what a test does with that cloud alone is there.
@@ -22,6 +22,7 @@ mod chance;
 mod clock;
 mod control;
 mod faults;
+mod gcp;
 mod grpc;
 mod ledger;
 mod line;
@@ -50,6 +51,10 @@ use tokio::task::JoinHandle;
 
 pub use clock::ClockMode;
 pub use faults::{Fault, FaultKind, Junk, Match, RetryAfter, When};
+pub use gcp::{
+    GCP_FIREWALL_PERMISSIONS, Gcp, GcpFault, GcpGuesses, GcpLeaves, GcpLeft, GcpLeftKind, GcpOperationError,
+    GcpPolicy, GcpPrices, GcpScript, GcpSeed, GcpSource,
+};
 pub use ledger::{LedgerEntry, Recorded};
 pub use nebius::{
     LateCause, Nebius, NebiusFault, NebiusGuesses, NebiusLeft, NebiusLeftKind, NebiusScript, NebiusSeed,
@@ -94,6 +99,7 @@ pub struct Sandbox {
     foreign: String,
     vast: Vast,
     verda: Verda,
+    gcp: Gcp,
     nebius: Nebius,
     control: Option<Control>,
     ticker: JoinHandle<()>,
@@ -128,9 +134,10 @@ impl Sandbox {
         let runpod_plug = Plug::start(runpod.clone(), Arc::clone(&shared)).await?;
         let vast = Vast::start(Arc::clone(&shared)).await?;
         let verda = Verda::start(Arc::clone(&shared)).await?;
+        let gcp = Gcp::start(Arc::clone(&shared)).await?;
         let nebius = Nebius::start(Arc::clone(&shared)).await?;
         let emulators: Vec<Arc<dyn Emulator>> =
-            vec![runpod.clone(), vast.emulator(), verda.emulator(), nebius.emulator()];
+            vec![runpod.clone(), vast.emulator(), verda.emulator(), gcp.emulator(), nebius.emulator()];
         let control = match with_control {
             true => Some(Control::start(Arc::clone(&shared), Arc::clone(&runpod), emulators.clone()).await?),
             false => None,
@@ -152,6 +159,7 @@ impl Sandbox {
             foreign,
             vast,
             verda,
+            gcp,
             nebius,
             control,
             ticker,
@@ -212,6 +220,11 @@ impl Sandbox {
         &self.verda
     }
 
+    /// Google Cloud: its endpoint, its projects, its instances, and what is left of them.
+    pub fn gcp(&self) -> &Gcp {
+        &self.gcp
+    }
+
     /// Port of sshd on every machine that is an address alone (Verda, Google Cloud, Nebius): 22 where the system allows it.
     pub fn vm_ssh_port(&self) -> u16 {
         self.shared.addresses.port()
@@ -249,6 +262,7 @@ impl Sandbox {
             &self.foreign,
             self.vast.foreign_instance(),
             self.verda.foreign_instance(),
+            self.gcp.foreign_instance(),
             self.nebius.foreign_instance(),
         ]
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{ClockMode, NebiusGuesses, RunPodGuesses, VastGuesses, VerdaGuesses};
+use super::{ClockMode, GcpGuesses, NebiusGuesses, RunPodGuesses, VastGuesses, VerdaGuesses};
 
 /// How a sandbox behaves.
 #[derive(Debug, Clone)]
@@ -35,10 +35,22 @@ pub struct Options {
     pub vast_guesses: VastGuesses,
     /// What no document settles about Verda, one way or the other.
     pub verda_guesses: VerdaGuesses,
+    /// What no document settles about Google Cloud, one way or the other.
+    pub gcp_guesses: GcpGuesses,
+    /// How long Google's exchanged tokens live. Default an hour.
+    pub gcp_token_life: Duration,
+    /// Longest time that Google holds a call that waits for an operation. Default 20 s.
+    pub gcp_hold: Duration,
     /// What no document settles about Nebius, one way or the other.
     pub nebius_guesses: NebiusGuesses,
     /// How long Verda's access tokens live. Default an hour.
     pub verda_token_life: Duration,
+    /// What no document settles about Google Cloud, one way or the other.
+    pub gcp_guesses: GcpGuesses,
+    /// How long Google's exchanged tokens live. Default an hour.
+    pub gcp_token_life: Duration,
+    /// Longest time that Google holds a call that waits for an operation. Default 20 s.
+    pub gcp_hold: Duration,
     /// Port of sshd on machines that are an address alone, at any cloud; absent is 22 where the system allows it, else any.
     pub vm_ssh_port: Option<u16>,
 }
@@ -60,8 +72,14 @@ impl Options {
             attach_lag: Duration::from_secs(1),
             vast_guesses: VastGuesses::default(),
             verda_guesses: VerdaGuesses::default(),
+            gcp_guesses: GcpGuesses::default(),
+            gcp_token_life: Duration::from_secs(3600),
+            gcp_hold: Duration::from_secs(20),
             nebius_guesses: NebiusGuesses::default(),
             verda_token_life: Duration::from_secs(3600),
+            gcp_guesses: GcpGuesses::default(),
+            gcp_token_life: Duration::from_secs(3600),
+            gcp_hold: Duration::from_secs(20),
             vm_ssh_port: None,
         }
     }
@@ -74,6 +92,7 @@ impl Options {
             boot: (Duration::from_millis(200), Duration::from_millis(400)),
             rate_limits: false,
             attach_lag: Duration::from_millis(150),
+            gcp_hold: Duration::from_secs(1),
             ..Options::new(scratch)
         }
     }

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::gcp::GcpScript;
 use super::nebius::NebiusScript;
 use super::vast::VastScript;
 use super::verda::VerdaScript;
@@ -61,6 +62,8 @@ pub enum Script {
     Vast(VastScript),
     /// What machines only do at Verda.
     Verda(VerdaScript),
+    /// What machines only do at Google Cloud.
+    Gcp(GcpScript),
     /// What machines only do at Nebius.
     Nebius(NebiusScript),
 }

@@ -1,7 +1,7 @@
 //! The HTTP side that all emulators share: listening, reading a request, recording it, playing faults.
 //!
 //! It knows no cloud. An [`Emulator`] names the operation and the account of a call and answers it at once
-//! (answers never wait for anything); the order of edge, body limit, authentication and rate limit is each
+//! (answers never wait for anything, but a call may be held before); the order of edge, body limit, authentication and rate limit is each
 //! cloud's own and part of its `answer`. Faults on the wire are played here, before or after the effect.
 
 use std::fmt;
@@ -48,6 +48,11 @@ pub(super) trait Emulator: std::fmt::Debug + Send + Sync + 'static {
     /// A body as it stands in the records.
     fn recorded(&self, _path: &str, body: &[u8]) -> Option<Value> {
         serde_json::from_slice(body).ok()
+    }
+    /// How much longer the call is held before it is carried out, after it was held for so long; asked again after that time.
+    /// Zero is not at all.
+    fn hold(&self, _call: &Call, _held: Duration) -> Duration {
+        Duration::ZERO
     }
     /// Carries the call out and answers it.
     fn answer(&self, call: &Call) -> Answer;
@@ -306,6 +311,15 @@ async fn exchange(
 async fn play(call: &Call, emulator: &dyn Emulator) -> Option<Answer> {
     if let Some(fault) = call.faults.iter().find(|fault| fault.stops_before()) {
         return wire::instead(fault, emulator).await;
+    }
+    let mut held = Duration::ZERO;
+    loop {
+        let more = emulator.hold(call, held);
+        if more.is_zero() {
+            break;
+        }
+        tokio::time::sleep(more).await;
+        held = held.saturating_add(more);
     }
     let mut answer = Some(emulator.answer(call));
     for fault in &call.faults {

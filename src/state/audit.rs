@@ -1,8 +1,9 @@
 //! The audit log: every action that changed something, one line of JSON each, in `audit.jsonl`.
 //!
 //! A line is written with one `write(2)` in append mode, under a lock, and synced. A writer that was killed may leave half a
-//! line; the next one ends it first, so that it spoils nothing else. Lines are never changed. Reading goes over
-//! `audit.jsonl.N`, the highest N first, and then `audit.jsonl`, so that the file can be put aside.
+//! line; the next one ends it first, so that it spoils nothing else. Lines are never changed and never dropped: a file that has
+//! become long is put aside under the lock, as `audit.jsonl.1`, after those that were put aside before have moved up one
+//! number each. Reading goes over `audit.jsonl.N`, the highest N first, and then `audit.jsonl`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -20,6 +21,9 @@ use crate::model::mark::Claim;
 use crate::model::money::Usd;
 
 const FILE: &str = "audit.jsonl";
+
+/// A file of this length, in bytes, is put aside before the next line: some ten thousand lines.
+const LONG: u64 = 4 << 20;
 
 /// The version written today. Fields may be added under it.
 pub const AUDIT_VERSION: u32 = 1;
@@ -128,6 +132,19 @@ pub struct History {
     pub unreadable: usize,
 }
 
+/// What one machine cost, from the log alone.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct MachineCost {
+    /// Its name.
+    pub name: Option<String>,
+    /// Its account.
+    pub account: Option<String>,
+    /// Whom it was for.
+    pub owner: Option<String>,
+    /// What it cost, as estimated.
+    pub cost: Usd,
+}
+
 /// What the entries cost together, for one account and owner.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Total {
@@ -143,6 +160,7 @@ pub struct Total {
 #[derive(Clone, Debug)]
 pub struct Audit {
     state: PathBuf,
+    long: u64,
 }
 
 #[derive(Serialize)]
@@ -156,7 +174,13 @@ impl Audit {
     /// Opens the log of a state directory, which may be missing or read-only.
     pub fn open(state: &Path) -> Result<Self, StateError> {
         check_owner(state)?;
-        Ok(Audit { state: state.to_owned() })
+        Ok(Audit { state: state.to_owned(), long: LONG })
+    }
+
+    /// Puts files aside at another length, in bytes.
+    #[cfg(test)]
+    pub(super) fn with_length(self, long: u64) -> Self {
+        Audit { long, ..self }
     }
 
     /// Adds an entry, synced.
@@ -165,13 +189,33 @@ impl Audit {
         let path = self.state.join(FILE);
         let line = serde_json::to_string(&Line { version: AUDIT_VERSION, entry })
             .map_err(|error| StateError::io("write", &path)(io::Error::other(error)))?;
-        let _lock = self.lock();
+        let lock = self.lock();
+        // Without the lock another writer may be about to do the same; the line goes to the long file then.
+        if lock.as_ref().is_some_and(|(_, held)| *held)
+            && fs::metadata(&path).is_ok_and(|file| file.len() >= self.long)
+        {
+            // What cannot be put aside is written on: a missing line would be worse than a long file.
+            let _ = self.put_aside(&path);
+        }
         append_line(&path, &line).map_err(StateError::io("write", &path))
+    }
+
+    /// Moves the file to `audit.jsonl.1`, and those before it up one number, the highest first: no name is ever taken, so that
+    /// a crash at any point leaves every line where reading finds it, in its order.
+    fn put_aside(&self, path: &Path) -> io::Result<()> {
+        let named = |number: u64| self.state.join(format!("{FILE}.{number}"));
+        for (number, from) in self.aside()? {
+            fs::rename(from, named(number.saturating_add(1)))?;
+        }
+        fs::rename(path, named(1))?;
+        sync_dir(&self.state)
     }
 
     /// Reads the entries since a time, or all. Lines that cannot be read are counted.
     pub fn read(&self, since: Option<Timestamp>) -> Result<History, StateError> {
         let mut history = History::default();
+        // Files must not move on while they are read one after the other. Where nothing can be written nobody moves them.
+        let _lock = self.state.exists().then(|| self.lock());
         for path in self.files()? {
             let file = match super::regular::open(&path) {
                 Ok(file) => file,
@@ -195,14 +239,21 @@ impl Audit {
 
     /// Returns the files of the log, the oldest first.
     fn files(&self) -> Result<Vec<PathBuf>, StateError> {
-        let mut aside: Vec<(u64, PathBuf)> = Vec::new();
-        let entries = match fs::read_dir(&self.state) {
-            Ok(entries) => entries,
+        let aside = match self.aside() {
+            Ok(aside) => aside,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(StateError::io("read", &self.state)(error)),
         };
-        for entry in entries {
-            let entry = entry.map_err(StateError::io("read", &self.state))?;
+        let mut files: Vec<PathBuf> = aside.into_iter().map(|(_, path)| path).collect();
+        files.push(self.state.join(FILE));
+        Ok(files)
+    }
+
+    /// Returns the files that were put aside with their numbers, the highest first.
+    fn aside(&self) -> io::Result<Vec<(u64, PathBuf)>> {
+        let mut aside: Vec<(u64, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.state)? {
+            let entry = entry?;
             let name = entry.file_name();
             let number = name.to_str().and_then(|name| name.strip_prefix("audit.jsonl."));
             if let Some(number) = number.and_then(|number| number.parse().ok()) {
@@ -210,20 +261,21 @@ impl Audit {
             }
         }
         aside.sort_by_key(|(number, _)| std::cmp::Reverse(*number));
-        let mut files: Vec<PathBuf> = aside.into_iter().map(|(_, path)| path).collect();
-        files.push(self.state.join(FILE));
-        Ok(files)
+        Ok(aside)
     }
 
-    // Not the log itself, so that it can be renamed.
-    fn lock(&self) -> Option<File> {
+    // Not the log itself, so that it can be renamed. Returns whether the lock is really held.
+    fn lock(&self) -> Option<(File, bool)> {
         let path = self.state.join("audit.lock");
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path).ok()?;
         let end = Instant::now() + PATIENCE;
-        while file.try_lock().is_err() && Instant::now() < end {
-            std::thread::sleep(Duration::from_millis(5));
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some((file, true)),
+                Err(_) if Instant::now() < end => std::thread::sleep(Duration::from_millis(5)),
+                Err(_) => return Some((file, false)),
+            }
         }
-        Some(file)
     }
 }
 
@@ -248,14 +300,34 @@ fn append_line(path: &Path, line: &str) -> io::Result<()> {
     if length == 0 { sync_dir(path.parent().unwrap_or(path)) } else { Ok(()) }
 }
 
-/// Adds up what the entries cost, by account and owner, in that order.
-pub fn totals(entries: &[AuditEntry]) -> Vec<Total> {
-    let mut totals: Vec<Total> = Vec::new();
+/// Returns what each machine cost, in the order in which their first costs were written. Of several entries about one machine,
+/// a removal that failed and the one that worked for example, the last one counts.
+pub fn machine_costs(entries: &[AuditEntry]) -> Vec<MachineCost> {
+    let mut costs: Vec<(Option<Claim>, MachineCost)> = Vec::new();
     for entry in entries {
         let Some(cost) = entry.cost else { continue };
-        match totals.iter_mut().find(|total| total.account == entry.account && total.owner == entry.owner) {
+        let known = costs.iter_mut().find(|(claim, _)| claim.is_some() && *claim == entry.claim);
+        match known {
+            Some((_, known)) => {
+                known.cost = cost;
+                known.owner = known.owner.take().or_else(|| entry.owner.clone());
+            }
+            None => {
+                let AuditEntry { name, account, owner, .. } = entry.clone();
+                costs.push((entry.claim, MachineCost { name, account, owner, cost }));
+            }
+        }
+    }
+    costs.into_iter().map(|(_, cost)| cost).collect()
+}
+
+/// Adds up what the machines cost, by account and owner, in that order.
+pub fn totals(entries: &[AuditEntry]) -> Vec<Total> {
+    let mut totals: Vec<Total> = Vec::new();
+    for MachineCost { account, owner, cost, .. } in machine_costs(entries) {
+        match totals.iter_mut().find(|total| total.account == account && total.owner == owner) {
             Some(total) => total.cost += cost,
-            None => totals.push(Total { account: entry.account.clone(), owner: entry.owner.clone(), cost }),
+            None => totals.push(Total { account, owner, cost }),
         }
     }
     totals.sort_by(|one, two| (&one.account, &one.owner).cmp(&(&two.account, &two.owner)));

@@ -59,6 +59,8 @@ variables! {
     #[secret] NEBIUS_IAM_TOKEN: "Access token of the account `nebius/default`.";
     NEBIUS_TENANT_ID: "Tenant of the account `nebius/default`.";
     NEBIUS_PROFILE: "Profile of the nebius CLI that the account `nebius/default` takes.";
+    ACTIONS_ID_TOKEN_REQUEST_URL: "Where a GitHub Actions job gets tokens that say who it is, for accounts connected with `--token-github`; GitHub sets it.";
+    #[secret] ACTIONS_ID_TOKEN_REQUEST_TOKEN: "What the job asks for them with; GitHub sets it.";
     HOME: "The home folder.";
     XDG_CONFIG_HOME: "Where configuration lies; a relative path is ignored.";
     XDG_STATE_HOME: "Where state lies; a relative path is ignored.";

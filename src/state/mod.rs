@@ -9,6 +9,7 @@
 //!                                the holder to stop
 //! <state>/abandoned/CLAIM.json   claims that were given up without an answer
 //! <state>/audit.jsonl            every action that changed something, one line each
+//! <state>/switches.json          which accounts are asked for offers
 //! ```
 
 pub mod abandoned;
@@ -26,6 +27,7 @@ pub mod machines;
 pub mod paths;
 pub mod record;
 pub mod regular;
+pub mod switches;
 #[cfg(test)]
 mod tests;
 
@@ -39,3 +41,4 @@ pub use journal::Open;
 pub use lock::NameLock;
 pub use machines::{Entry, Registry, Unreadable};
 pub use paths::{Paths, PathsError};
+pub use switches::Board;

@@ -138,3 +138,73 @@ async fn the_key_is_nowhere() {
     // The environment of the machine got the value, or the search for it would prove nothing.
     assert!(world.sandbox.ledger().iter().any(|entry| entry.env.values().any(|value| value == VALUE)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connected_keys_are_nowhere_but_sealed() {
+    let mut world = World::new().await;
+    world.with_vast();
+    world.with_verda();
+    world.set("GPUPROV_LOG", "trace");
+    let (runpod, vast) = (world.sandbox.runpod_key().to_owned(), world.sandbox.vast().key().to_owned());
+    let verda = world.sandbox.verda().client_secret().to_owned();
+    let wrong = "wrong-S3cret-0123456789abcdef";
+    let id = world.sandbox.verda().client_id().to_owned();
+    let secrets = [runpod.as_str(), &vast, &verda, wrong];
+    for variable in ["RUNPOD_API_KEY", "VAST_API_KEY", "VERDA_CLIENT_ID", "VERDA_CLIENT_SECRET"] {
+        world.unset(variable);
+    }
+    let set_verda = format!("-vv clouds set verda --client-id {id} --client-secret -");
+    let (mut runs, mut hits) = (Vec::new(), BTreeSet::new());
+    for (line, input, code) in [
+        ("-vv clouds set runpod --api-key -", runpod.as_str(), 0),
+        ("-vv clouds set vast --api-key - --json", &vast, 0),
+        ("-vv clouds set vast --name bad --api-key -", wrong, 4),
+        ("-vv clouds set vast --name bad --api-key - --no-check", wrong, 0),
+        (&set_verda, &verda, 0),
+        ("-vv clouds", "", 0),
+        ("-vv clouds check --json", "", 1),
+        ("-vv clouds off vast/bad", "", 0),
+        ("-vv offers --gpus H100:1 --json", "", 0),
+        ("-vv provision --gpus RTX4090:1 --cloud runpod --name dev", "", 0),
+        ("-vv rm dev --yes", "", 0),
+        ("-vv audit --json", "", 0),
+        ("-vv doctor --json", "", 1),
+        ("-vv clouds rm vast/bad", "", 0),
+    ] {
+        let mut command = world.gpuprov(line.split_whitespace());
+        command.stdin(std::process::Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, input.as_bytes()).await.unwrap();
+        drop(stdin);
+        let id = child.id();
+        let wait = ended(child);
+        tokio::pin!(wait);
+        let ran = loop {
+            tokio::select! {
+                ran = &mut wait => break ran,
+                () = tokio::time::sleep(std::time::Duration::from_millis(15)) => processes(id, &secrets, &mut hits),
+            }
+        };
+        assert_eq!(ran.code, code, "{line}: {ran:?}");
+        runs.push((line.to_owned(), ran));
+    }
+    for (line, ran) in &runs {
+        for secret in secrets {
+            assert!(!ran.stdout.contains(secret) && !ran.stderr.contains(secret), "{line}: {ran:?}");
+        }
+    }
+    assert!(runs.iter().any(|(_, ran)| ran.stderr.contains("DEBUG")), "{runs:?}");
+    assert!(hits.is_empty(), "{hits:?}");
+    let mut files = Vec::new();
+    search(&world.home().join(".local"), &secrets, &mut files);
+    for folder in [".cache", ".config", ".ssh"] {
+        if world.home().join(folder).exists() {
+            search(&world.home().join(folder), &secrets, &mut files);
+        }
+    }
+    assert!(files.is_empty(), "{files:?}");
+    // The sealed accounts were among what was searched.
+    assert!(world.home().join(".local/share/gpuprov/accounts/verda/default.json").exists());
+    world.assert_empty();
+}

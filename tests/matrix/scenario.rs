@@ -132,7 +132,7 @@ pub const SUBJECTS: &[Subject] = &[
             "get_disk",
             "list_allocations",
         ],
-        waits: &[],
+        waits: &[("delete_instance", "conflict-lasting")],
         connect: |world| {
             world.without_runpod();
             world.with_nebius();

@@ -79,7 +79,6 @@ fn grpc() -> Vec<(&'static str, FaultKind)> {
         ("quota-text", NebiusFault::quota_by_text()),
         ("denied", NebiusFault::denied("project-e00x")),
         ("conflict", NebiusFault::conflict()),
-        ("unauthenticated-after", NebiusFault::unauthenticated().after()),
         ("not-found", code(5, "not found")),
         ("hollow", NebiusFault::Hollow),
         ("disconnect", NebiusFault::Disconnect),
@@ -120,12 +119,11 @@ pub const LASTING: &[&str] = &[
     "401",
     "403",
     "unavailable-after",
-    "exhausted",
     "conflict",
-    "hollow",
 ];
 
-/// The faults that are played on calls that change something only: of a question it is all one whether it was carried out.
+/// The faults that are played on calls that change something only: of a question it is all one whether it was carried out,
+/// and none is refused for want of room or because of another operation.
 pub const ONLY_CHANGES: &[&str] = &[
     "500-after",
     "silent-after",
@@ -134,7 +132,11 @@ pub const ONLY_CHANGES: &[&str] = &[
     "unavailable-after",
     "deadline-after",
     "unknown-after",
-    "unauthenticated-after",
+    "capacity",
+    "quota",
+    "quota-text",
+    "conflict",
+    "not-found",
 ];
 
 /// The faults on the create and the delete that are always in the cut: those that leave open what happened.

@@ -35,14 +35,17 @@ pub(super) async fn all(app: &App, cloud_timeout: Option<Duration>, checks: &mut
     for warning in &connected.warnings {
         checks.bad("accounts", warning, "");
     }
-    for found in &connected.found_not_used {
+    if let Some(why) = &connected.unswitched {
+        checks.bad("accounts", format!("it is not known which are switched off: {why}"), "");
+    }
+    for found in connected.found_not_used.iter().filter(|found| !found.connected) {
         checks.good("accounts", format!("{} in {} is not used: {}", found.account, found.source, found.why));
     }
     if connected.accounts.is_empty() {
         checks.bad(
             "accounts",
             "no account is connected",
-            "give a key, for example RUNPOD_API_KEY, or try `gpuprov --sandbox offers`",
+            "connect one with `gpuprov clouds set CLOUD`, or try `gpuprov --sandbox offers`",
         );
     }
     certificates(&connected, checks);
@@ -57,7 +60,15 @@ pub(super) async fn all(app: &App, cloud_timeout: Option<Duration>, checks: &mut
             account.elsewhere.as_ref().map(|endpoint| format!(" at {endpoint}")).unwrap_or_default();
         let whose = format!("{} ({}) from {}", account.id(), account.hint, account.source);
         match answer {
-            Ok(_) => checks.good("account", format!("{whose}{endpoint}: answered in {}", show(took))),
+            Ok(_) => {
+                let off = match (account.gpu, account.cpu) {
+                    (true, true) => "",
+                    (false, false) => "; switched off",
+                    (false, true) => "; switched off for GPU machines",
+                    (true, false) => "; switched off for machines without a GPU",
+                };
+                checks.good("account", format!("{whose}{endpoint}: answered in {}{off}", show(took)));
+            }
             Err(error) => {
                 let failure = Failure::from(error.as_ref());
                 let fix = hint(&failure).unwrap_or_else(|| "look at the cloud's own page".to_owned());

@@ -239,10 +239,11 @@ async fn serve(place: &Place, emulator: &Emulator) -> Result<Exit, Failure> {
         text.push_str(&format!("export {name}='{}'\n", value.replace('\'', r"'\''")));
     }
     text.push_str(&format!(
-        "# RunPod's official MCP server: RUNPOD_API_BASE_URL='{}'\n# Vast's official client: VAST_URL='{}'\n# Verda's official clients: base_url '{}/v1'\n# Nebius's official Python client: options [(INSECURE, True)], resolver Constant('{}')\n# control path: {}\n",
+        "# RunPod's official MCP server: RUNPOD_API_BASE_URL='{}'\n# Vast's official client: VAST_URL='{}'\n# Verda's official clients: base_url '{}/v1'\n# Google's official clients: api_endpoint '{}'\n# Nebius's official Python client: options [(INSECURE, True)], resolver Constant('{}')\n# control path: {}\n",
         emulator.runpod_endpoint(),
         emulator.vast().endpoint(),
         emulator.verda().endpoint(),
+        emulator.gcp().endpoint(),
         emulator.nebius().endpoint().trim_start_matches("http://"),
         emulator.control_endpoint()
     ));

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! <cache>/sandbox/                   locked itself while a place is made or swept
-//! <cache>/sandbox/sandbox-XXXXXXXX/  one place: config.toml, state, data, cache, machines, bin
+//! <cache>/sandbox/sandbox-XXXXXXXX/  one place: config.toml, gcp-key.json, state, data, cache, machines, bin
 //!                  .../lock          held as long as the sandbox lives; the kernel drops it with the process
 //! ```
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -21,6 +21,9 @@ use crate::state::paths::Paths;
 
 /// What the sandbox's machines need: they boot in seconds.
 const CONFIG: &str = "# The sandbox's own configuration: its machines boot in seconds.\n[wait]\npoll = \"500ms\"\ngrace = \"10s\"\n";
+
+/// File name of the key of a Google service account.
+const GCP_KEY: &str = "gcp-key.json";
 
 /// What every place and its installation are called at the beginning.
 const PREFIX: &str = "sandbox-";
@@ -73,8 +76,15 @@ impl Place {
     pub(super) async fn start(&self) -> io::Result<Emulator> {
         let emulator = Emulator::start(Options::new(self.root.join("machines"))).await?;
         let port = emulator.vm_ssh_port();
-        let tables = ["verda", "nebius"].map(|cloud| format!("\n[{cloud}]\nssh_port = {port}\n"));
+        let tables = ["verda", "gcp", "nebius"].map(|cloud| format!("\n[{cloud}]\nssh_port = {port}\n"));
         let config = format!("{CONFIG}{}", tables.concat());
+        let key = emulator.gcp().try_key_file(emulator.gcp().project())?;
+        std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(self.root.join(GCP_KEY))?
+            .write_all(key.as_bytes())?;
         std::fs::write(self.root.join("config.toml"), config)?;
         Ok(emulator)
     }
@@ -90,6 +100,9 @@ impl Place {
             (env::GPUPROV_VERDA_ENDPOINT.name, emulator.verda().endpoint()),
             (env::VERDA_CLIENT_ID.name, emulator.verda().client_id().to_owned()),
             (env::VERDA_CLIENT_SECRET.name, emulator.verda().client_secret().to_owned()),
+            (env::GPUPROV_GCP_ENDPOINT.name, emulator.gcp().endpoint()),
+            (env::GOOGLE_APPLICATION_CREDENTIALS.name, path(GCP_KEY)),
+            (env::GOOGLE_CLOUD_PROJECT.name, emulator.gcp().project().to_owned()),
             (env::GPUPROV_NEBIUS_ENDPOINT.name, emulator.nebius().endpoint()),
             (env::NEBIUS_IAM_TOKEN.name, emulator.nebius().token().to_owned()),
             (env::NEBIUS_TENANT_ID.name, emulator.nebius().tenant().to_owned()),
@@ -130,7 +143,7 @@ pub(super) fn is_inside(env: &Env) -> bool {
 }
 
 /// The variables that lead to accounts of the caller, at any cloud.
-pub(super) const REAL: [&Variable; 18] = [
+pub(super) const REAL: [&Variable; 20] = [
     &env::GPUPROV_RUNPOD_ENDPOINT,
     &env::GPUPROV_VAST_ENDPOINT,
     &env::GPUPROV_VERDA_ENDPOINT,
@@ -147,6 +160,8 @@ pub(super) const REAL: [&Variable; 18] = [
     &env::NEBIUS_IAM_TOKEN,
     &env::NEBIUS_TENANT_ID,
     &env::NEBIUS_PROFILE,
+    &env::ACTIONS_ID_TOKEN_REQUEST_URL,
+    &env::ACTIONS_ID_TOKEN_REQUEST_TOKEN,
     &env::GPUPROV_INSTALLATION,
     &env::GPUPROV_CONFIG,
 ];

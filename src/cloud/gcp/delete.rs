@@ -175,6 +175,13 @@ async fn disk(cloud: &Gcp, known: &Known, id: Option<&str>) -> Result<Deletion> 
                 _ => Err(error),
             }
         }
-        Waited::Done(_) | Waited::Unknown => Ok(Deletion::Gone),
+        Waited::Done(_) | Waited::Unknown => {
+            let left = cloud.api.disk(&known.zone, &known.name, DELETING).await?;
+            let left = left.filter(|left| left.id == found.id);
+            Ok(match left {
+                None => Deletion::Gone,
+                Some(_) => Deletion::Pending(format!("Google still shows its disk {}", known.name)),
+            })
+        }
     }
 }

@@ -144,7 +144,8 @@ pub(super) fn unreadable(asked: &Asked<'_>, what: &str, reached: Reached) -> Box
 /// project that these credentials do not see is no proof about a machine in it.
 pub(super) fn is_missing(answer: &Answer, tail: &str) -> bool {
     let Some(fault) = Fault::of_answer(answer).filter(|_| answer.status == 404) else { return false };
-    if !fault.has_word("notfound") {
+    // Some answers have no words but the sentence.
+    if !fault.words.is_empty() && !fault.has_word("notfound") {
         return false;
     }
     match fault.message.split('\'').nth(1) {

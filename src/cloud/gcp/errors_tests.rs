@@ -74,6 +74,32 @@ fn only_what_was_asked_for_can_be_missing() {
 }
 
 #[test]
+fn a_sentence_is_enough() {
+    let account = account();
+    let bare = |status: u16, message: &str| {
+        answer(status, &serde_json::json!({"error": {"code": status, "message": message}}).to_string())
+    };
+    for (status, message, kind) in [
+        (403, "Rate Limit Exceeded", ErrorKind::RateLimited),
+        (403, "Quota 'CPUS' exceeded.  Limit: 8.0 in region us-central1.", ErrorKind::Quota),
+        (403, "This API method requires billing to be enabled.", ErrorKind::Balance),
+        (403, "Required 'compute.instances.get' permission for 'x'", ErrorKind::Forbidden),
+        (400, "The resource 'x' is not ready", ErrorKind::Conflict),
+        (400, "Invalid value for field 'resource.name'", ErrorKind::Rejected),
+        (412, "Constraint constraints/compute.x violated", ErrorKind::Forbidden),
+        (
+            503,
+            "The zone does not have enough resources available to fulfill the request.",
+            ErrorKind::NoCapacity,
+        ),
+    ] {
+        assert_eq!(refused(&bare(status, message), &asked(&account)).kind, kind, "{message}");
+    }
+    assert!(is_missing(&bare(404, "The resource 'projects/p/zones/z/instances/x' was not found"), "/x"));
+    assert!(!is_missing(&bare(404, "The resource 'projects/p' was not found"), "/x"));
+}
+
+#[test]
 fn tokens_are_never_shown() {
     for (text, shown) in [
         ("token eyJhbGciOi.eyJz-_.c2ln= is bad", "token … is bad"),

@@ -118,7 +118,18 @@ pub(super) fn kind(fault: &Fault) -> ErrorKind {
         // "Location us-central1-z is not found or access is unauthorized."
         return ErrorKind::NoCapacity;
     }
-    fault.words.iter().find_map(|word| of_word(&plain(word))).unwrap_or_else(|| of_status(fault.status))
+    let told = fault.words.iter().find_map(|word| of_word(&plain(word)));
+    told.or_else(|| of_sentence(fault)).unwrap_or_else(|| of_status(fault.status))
+}
+
+/// Sorts by the sentence alone, where an answer has no words, and a status that says little.
+fn of_sentence(fault: &Fault) -> Option<ErrorKind> {
+    match fault.status {
+        403 if fault.says("Rate Limit Exceeded") => Some(ErrorKind::RateLimited),
+        403 if fault.says("requires billing") => Some(ErrorKind::Balance),
+        400 if fault.says("is not ready") || fault.says("already being used by") => Some(ErrorKind::Conflict),
+        _ => None,
+    }
 }
 
 fn of_word(word: &str) -> Option<ErrorKind> {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::client::{LOOKING, Waited};
 use super::errors::failed;
-use super::marks::{Known, kind_of};
+use super::marks::{Known, kind_of, read_labels};
 use super::states::{self, has_end, is_leaving};
 use super::wire::{Instance, last, told};
 use super::{Gcp, ports};
@@ -57,7 +57,7 @@ pub(super) async fn known(cloud: &Gcp, handle: &Handle, doing: &'static str) -> 
 
 async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Look> {
     let Some(known) = known(cloud, handle, LOOKING).await? else { return Ok(Look::of(MachineState::Gone)) };
-    let mut failed_create = None;
+    let (mut failed_create, mut fresh) = (None, false);
     if let Some(operation) = &known.operation
         && !cloud.watch.is_settled(operation)
         && !cloud.watch.has_ended(&handle.id)
@@ -76,7 +76,10 @@ async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Look> {
                 }
                 failed_create = Some(error);
             }
-            Waited::Done(_) | Waited::Unknown => cloud.watch.settle(operation),
+            Waited::Done(_) | Waited::Unknown => {
+                cloud.watch.settle(operation);
+                fresh = true;
+            }
         }
     }
     let found = cloud.api.instance(&known.zone, &known.name, LOOKING).await?;
@@ -89,6 +92,12 @@ async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Look> {
     }
     let Some(instance) = found else { return gone(cloud, handle, &known).await };
     let mut look = states::look(&instance, &cloud.frame());
+    if fresh && read_labels(instance.labels.as_ref()).is_none() {
+        // Nobody but this record would ever know it for ours.
+        let message = "Google made the machine without our labels".to_owned();
+        look.failed = Some(states::failure(&cloud.setup.account, message));
+        return Ok(look);
+    }
     if known.spot == Some(true) && (is_leaving(&instance) || look.state == MachineState::Stopped) {
         if let Some(words) = taken_away(cloud, handle, &known).await {
             look.state = MachineState::Preempted;

@@ -32,7 +32,8 @@ const POLICIES: [(&str, &str); 4] = [
 pub(super) fn hint(kind: ErrorKind, fault: &Fault, asked: &Asked<'_>) -> Option<String> {
     let project = asked.project;
     let message = &fault.message;
-    if fault.has_word("servicedisabled") || fault.has_word("accessnotconfigured") {
+    let off = ["servicedisabled", "accessnotconfigured"].iter().any(|word| fault.has_word(word));
+    if off || message.contains("API has not been used in project") {
         return Some(format!(
             "switch the API on: gcloud services enable compute.googleapis.com --project={project} (it takes a few minutes)"
         ));

@@ -165,6 +165,15 @@ pub(super) async fn close(cloud: &Gcp, rules: &[String]) -> Result<Deletion> {
                 return Ok(Deletion::Pending(format!("Google is deleting the firewall rule {name}")));
             }
         }
+        match cloud.api.firewall(name, DELETING).await {
+            Ok(None) => {}
+            Ok(Some(_)) => {
+                return Ok(Deletion::Pending(format!("Google still shows the firewall rule {name}")));
+            }
+            // The right to delete is there without the right to look.
+            Err(error) if error.kind == ErrorKind::Forbidden => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(Deletion::Gone)
 }

@@ -98,18 +98,13 @@ impl Make<'_> {
                 let id = found.metadata.map(|metadata| metadata.id).unwrap_or_default();
                 self.note(&id, None)
             }
-            // Somebody else's, or it is the disk's name that is taken.
-            Ok(_) if is_taken => {
-                error.reached = Reached::No;
-                Err(error)
-            }
-            // A machine of that name that is not ours keeps ours from coming up later.
-            Ok(Some(_)) => {
+            // Somebody else's: with it nothing was made, and another name may do.
+            Ok(Some(_)) if is_taken => {
                 error.reached = Reached::No;
                 Err(error)
             }
             // It may still come: it is looked for by its marks.
-            Ok(None) | Err(_) => Err(error),
+            Ok(_) | Err(_) => Err(error),
         }
     }
 

@@ -169,6 +169,8 @@ pub(crate) fn refused(status: &Status, asked: &Asked<'_>) -> Box<Error> {
             ErrorKind::NotFound => kind = ErrorKind::Rejected,
             // The name may be taken by what an earlier try made.
             ErrorKind::Conflict if status.code == Code::AlreadyExists => reached = Reached::Maybe,
+            // The offer was looked at a moment ago with the same token: who knows when it ended.
+            ErrorKind::Auth => reached = Reached::Maybe,
             _ => {}
         }
     }

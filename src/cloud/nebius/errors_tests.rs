@@ -146,7 +146,7 @@ fn what_may_have_had_its_effect() {
         (6, ErrorKind::Conflict, Reached::Maybe),
         (7, ErrorKind::Forbidden, Reached::No),
         (9, ErrorKind::Conflict, Reached::No),
-        (16, ErrorKind::Auth, Reached::No),
+        (16, ErrorKind::Auth, Reached::Maybe),
         (2, ErrorKind::Unavailable, Reached::Maybe),
         (4, ErrorKind::Timeout, Reached::Maybe),
         (13, ErrorKind::Unavailable, Reached::Maybe),

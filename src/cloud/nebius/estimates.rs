@@ -27,7 +27,8 @@ pub(super) struct Question {
 
 /// Returns what is known of the prices of `questions`, from the cache where that is young, and why some are missing.
 pub(super) async fn estimates(cloud: &Nebius, questions: Vec<Question>) -> (OnDemand, Option<String>) {
-    let cache = Cache::new(cloud.setup.cache.clone(), KEPT);
+    let folder = cloud.setup.cache.as_ref().map(|cache| cache.join("nebius-prices"));
+    let cache = Cache::new(folder, KEPT);
     let mut known: Vec<(Item, Estimate)> = Vec::new();
     let mut open = Vec::new();
     for question in questions {

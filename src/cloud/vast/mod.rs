@@ -49,8 +49,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Capabilities, Cloud, Created, Deletion, Found, Identity, Journal, Look, OfferBatch, Pace, Preview,
-    Recheck, Result, Setup, Support, Which,
+    Capabilities, Cloud, Created, Deletion, ErrorKind, Found, Identity, Journal, Lack, Look, OfferBatch,
+    Pace, Preview, Recheck, Result, Setup, Support, Which,
 };
 use crate::http;
 use crate::http::cache::Cache;
@@ -188,6 +188,16 @@ impl Cloud for Vast {
     async fn check(&self) -> Result<Identity> {
         self.learn_user().await?;
         Ok(self.identity())
+    }
+
+    async fn lacks(&self) -> Result<Vec<Lack>> {
+        let credit = self.learn_user().await?.filter(|credit| *credit <= 0.0);
+        let lack = credit.map(|credit| Lack {
+            kind: ErrorKind::Balance,
+            message: format!("the account has ${credit:.2} of credit, so that nothing can be rented"),
+            fix: "add credit at https://cloud.vast.ai/billing/".to_owned(),
+        });
+        Ok(lack.into_iter().collect())
     }
 
     async fn offers(&self, want: &Want) -> Result<OfferBatch> {

@@ -208,6 +208,12 @@ impl Machine {
         lock(&self.inner.host_key).public_key().fingerprint(HashAlg::Sha256).to_string()
     }
 
+    /// The public host key in base64, as it stands behind its type in a line of `known_hosts`.
+    pub(super) fn host_key(&self) -> String {
+        let line = lock(&self.inner.host_key).public_key().to_openssh().unwrap_or_default();
+        line.split(' ').nth(1).unwrap_or_default().to_owned()
+    }
+
     /// Shows this host key from the next connection on.
     pub(super) fn set_host_key(&self, key: PrivateKey) {
         *lock(&self.inner.host_key) = key;

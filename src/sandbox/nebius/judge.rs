@@ -267,10 +267,9 @@ impl NebiusCloud {
             let used: u64 = same.map(|one| u64::from(one.preset.1)).sum();
             wanted.push((&plan.platform.quota, used + u64::from(*gpus)));
         }
-        let over = wanted.into_iter().find_map(|(name, wanted)| {
+        wanted.into_iter().find_map(|(name, wanted)| {
             let limit = owner.limit(name, region)?;
             (wanted > limit).then(|| (name.to_owned(), limit, wanted))
-        });
-        over
+        })
     }
 }

@@ -200,10 +200,10 @@ impl State {
             let stage = self.stage(shared, &self.instances[index]);
             let one = &self.instances[index];
             let id = one.id.clone();
-            if one.sshd_due(stage, now) {
-                if let Some(machine) = one.machine.as_ref().filter(|machine| !machine.booted()) {
-                    machine.boot();
-                }
+            if one.sshd_due(stage, now)
+                && let Some(machine) = one.machine.as_ref().filter(|machine| !machine.booted())
+            {
+                machine.boot();
             }
             match stage {
                 Stage::Running => self.finish(now, &id, None, None),

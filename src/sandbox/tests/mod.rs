@@ -1,6 +1,7 @@
 //! The sandbox over real sockets: an HTTP client on one side, the system's ssh on the other.
 
 mod faults;
+mod gcp;
 mod life;
 mod nebius;
 mod ssh;

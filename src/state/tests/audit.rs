@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::at;
 use crate::model::money::Usd;
-use crate::state::audit::{Audit, AuditEntry, Author, totals};
+use crate::state::audit::{Audit, AuditEntry, Author, machine_costs, totals};
 
 fn entry(second: i64, action: &str) -> AuditEntry {
     let author = Author { user: "ana".to_owned(), host: "desk".to_owned() };
@@ -107,6 +107,55 @@ fn costs_add_up_by_account_and_owner() {
     let sums: Vec<(Option<String>, i64)> =
         totals(&entries).into_iter().map(|total| (total.owner, total.cost.micros())).collect();
     assert_eq!(sums, [(Some("ana".to_owned()), 11), (Some("bo".to_owned()), 2), (None, 5)]);
+}
+
+#[test]
+fn a_machine_that_took_two_removals_cost_once() {
+    let removal = |second, micros, outcome: &str| AuditEntry {
+        account: Some("vast/lab".to_owned()),
+        name: Some("dev".to_owned()),
+        claim: Some("00ff00ff00ff00ff".parse().unwrap()),
+        cost: Some(Usd::from_micros(micros)),
+        outcome: outcome.to_owned(),
+        ..entry(second, "remove")
+    };
+    let entries = [removal(1, 5, "left"), entry(2, "provision"), removal(3, 9, "removed")];
+    let costs = machine_costs(&entries);
+    assert_eq!((costs.len(), costs[0].cost.micros(), costs[0].name.as_deref()), (1, 9, Some("dev")));
+    assert_eq!(totals(&entries)[0].cost.micros(), 9);
+}
+
+#[test]
+fn long_files_are_put_aside_and_no_line_is_lost_by_many_writers_and_readers() {
+    let folder = tempfile::tempdir().unwrap();
+    let audit = Audit::open(folder.path()).unwrap().with_length(4000);
+    std::thread::scope(|scope| {
+        for writer in 0..6 {
+            let audit = audit.clone();
+            scope.spawn(move || {
+                let mut seen = 0;
+                for n in 0..15 {
+                    audit.append(&entry(writer * 100 + n, &"x".repeat(300))).unwrap();
+                    let now = audit.read(None).unwrap().entries.len();
+                    assert!(now > seen, "a reader saw {now} lines after {seen}");
+                    seen = now;
+                }
+            });
+        }
+    });
+    let history = audit.read(None).unwrap();
+    assert_eq!((history.entries.len(), history.unreadable), (90, 0));
+    let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() > 6, "{files:?}");
+    for path in files {
+        assert!(fs::metadata(&path).unwrap().len() < 4600, "{}", path.display());
+    }
+    // Each writer's lines are in their order, over all files.
+    for writer in 0..6 {
+        let own = history.entries.iter().map(|entry| entry.time.as_second());
+        let own: Vec<i64> = own.filter(|second| second / 100 == writer).collect();
+        assert!(own.is_sorted() && own.len() == 15, "{own:?}");
+    }
 }
 
 proptest! {

@@ -3,6 +3,7 @@
 mod audit;
 mod locks;
 mod machines;
+mod switches;
 
 use std::collections::BTreeMap;
 

@@ -128,9 +128,11 @@ async fn every_request_is_in_the_document() {
                 missing("zones/us-central1-a/instances/gpuprov-dev-00ff00"),
             ],
         ),
-        ("GET /zones/us-central1-a/disks/gpuprov-dev-00ff00", vec![good(&disk())]),
+        (
+            "GET /zones/us-central1-a/disks/gpuprov-dev-00ff00",
+            vec![good(&disk()), missing("zones/us-central1-a/disks/gpuprov-dev-00ff00")],
+        ),
         ("GET /aggregated/instances", vec![good(&aggregated("instances", &[tagged]))]),
-        ("GET /global/firewalls/gpuprov-00ff00ff00ff00ff", vec![good(&rule())]),
     ])
     .await;
     let cloud = cloud(&server.base);

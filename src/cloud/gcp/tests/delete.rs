@@ -22,6 +22,10 @@ fn no_machine() -> Reply {
     missing("zones/us-central1-a/instances/gpuprov-dev-00ff00")
 }
 
+fn no_disk() -> Reply {
+    missing("zones/us-central1-a/disks/gpuprov-dev-00ff00")
+}
+
 fn with_rule() -> Handle {
     Handle { side: vec![marks::rule(RULE, PROJECT)], ..handle() }
 }
@@ -96,7 +100,7 @@ async fn after_a_failed_create_nothing_is_left() {
     let server = server(vec![
         (GET, vec![no_machine()]),
         (WAIT, vec![good(&exhausted()), good(&exhausted()), good(&operation("delete", "DONE"))]),
-        (GET_DISK, vec![good(&disk())]),
+        (GET_DISK, vec![good(&disk()), no_disk()]),
     ])
     .await;
     let cloud = cloud(&server.base);
@@ -120,8 +124,13 @@ async fn a_disk_of_another_is_left_alone_and_one_in_use_is_waited_for() {
     assert!(matches!(cloud(&in_use.base).delete(&handle()).await.unwrap(), Deletion::Pending(_)));
 
     let left = Handle { data: marks::disk_data(&known()), ..Handle::new("7240199231733014151") };
-    let server = server(vec![(GET_DISK, vec![good(&disk())])]).await;
-    assert_eq!(cloud(&server.base).delete(&left).await.unwrap(), Deletion::Gone);
+    let server = server(vec![(GET_DISK, vec![good(&disk()), good(&disk()), good(&disk()), no_disk()])]).await;
+    let cloud = cloud(&server.base);
+    assert!(
+        matches!(cloud.delete(&left).await.unwrap(), Deletion::Pending(_)),
+        "the operation alone is no proof"
+    );
+    assert_eq!(cloud.delete(&left).await.unwrap(), Deletion::Gone);
     assert!(calls(&server).contains(&DELETE_DISK.to_owned()));
 }
 

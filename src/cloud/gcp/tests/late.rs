@@ -158,3 +158,10 @@ async fn an_operation_is_waited_for_and_then_not_asked_again() {
     assert_eq!(states, [MachineState::Creating, MachineState::Creating, MachineState::Running]);
     assert_eq!(calls(&server).iter().filter(|call| call.ends_with("/wait")).count(), 2);
 }
+
+#[tokio::test]
+async fn a_machine_made_without_our_labels_is_given_up() {
+    let bare = changed(staging(), json!({"labels": null}));
+    let look = look(vec![good(&operation("insert", "DONE"))], vec![good(&bare)]).await;
+    assert!(look.failed.unwrap().message.contains("labels"));
+}
