@@ -27,6 +27,9 @@ PAUSE=15
 # shellcheck source=/dev/null
 [ ! -r "$root/etc/gpuprov/k3s.conf" ] || . "$root/etc/gpuprov/k3s.conf"
 
+# A unit has none, and kubectl keeps its cache there.
+export HOME="${HOME:-/root}"
+
 mkdir -p "$kept" "$root/var/log"
 exec >>"$root/var/log/gpuprov-k3s.log" 2>&1
 umask 022

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::support::World;
 
 /// A world with an account at Google alone.
-async fn world() -> World {
+pub(super) async fn world() -> World {
     world_with(|_| {}).await
 }
 

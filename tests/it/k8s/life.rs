@@ -154,6 +154,27 @@ async fn it_can_be_left_out_and_set_up_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn at_every_cloud_of_virtual_machines() {
+    for (cloud, is_open) in [("gcp", false), ("nebius", true)] {
+        let world = match cloud {
+            "gcp" => crate::gcp::world().await,
+            _ => crate::nebius::world().await,
+        };
+        world.config(&format!("[{cloud}]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
+        let ran = world.run("provision --gpus L4,L40S,H100 --name dev --k8s").await;
+        assert_eq!((ran.code, ran.stdout.as_str()), (0, "dev\n"), "{cloud}: {ran:?}");
+        let calls = calls(&world);
+        assert_eq!(calls.contains("nft -f "), is_open, "rules of the machine's own where no firewall stands in front");
+        assert_eq!(home(&world).join("etc/systemd/system/k3s.service.d").exists(), is_open);
+        assert_eq!(k8s(&world).await["state"], "ready");
+        let inside = world.words(&["ssh", "dev", "sudo k3s kubectl get nodes"]).await;
+        assert!(inside.stdout.contains("Ready"), "{cloud}: {inside:?}");
+        assert_eq!(world.run("kubeconfig dev").await.code, 0);
+        remove(&world).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn containers_have_none() {
     let world = World::new().await;
     let ran = world.provision("dev").await;
