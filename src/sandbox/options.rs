@@ -35,12 +35,6 @@ pub struct Options {
     pub vast_guesses: VastGuesses,
     /// What no document settles about Verda, one way or the other.
     pub verda_guesses: VerdaGuesses,
-    /// What no document settles about Google Cloud, one way or the other.
-    pub gcp_guesses: GcpGuesses,
-    /// How long Google's exchanged tokens live. Default an hour.
-    pub gcp_token_life: Duration,
-    /// Longest time that Google holds a call that waits for an operation. Default 20 s.
-    pub gcp_hold: Duration,
     /// What no document settles about Nebius, one way or the other.
     pub nebius_guesses: NebiusGuesses,
     /// How long Verda's access tokens live. Default an hour.
@@ -72,9 +66,6 @@ impl Options {
             attach_lag: Duration::from_secs(1),
             vast_guesses: VastGuesses::default(),
             verda_guesses: VerdaGuesses::default(),
-            gcp_guesses: GcpGuesses::default(),
-            gcp_token_life: Duration::from_secs(3600),
-            gcp_hold: Duration::from_secs(20),
             nebius_guesses: NebiusGuesses::default(),
             verda_token_life: Duration::from_secs(3600),
             gcp_guesses: GcpGuesses::default(),
