@@ -32,7 +32,7 @@ impl World {
         let nebius = self.sandbox.nebius();
         let (endpoint, port) = (nebius.endpoint(), self.sandbox.vm_ssh_port());
         let (token, tenant) = (nebius.token().to_owned(), nebius.tenant().to_owned());
-        self.config(&format!("[nebius]\nssh_port = {port}\n"));
+        self.config(&format!("[defaults]\nk8s = false\n[nebius]\nssh_port = {port}\n"));
         self.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
         self.set("NEBIUS_IAM_TOKEN", token);
         self.set("NEBIUS_TENANT_ID", tenant);
