@@ -19,6 +19,7 @@ mod doctor;
 mod dry_run;
 mod exit_codes;
 mod expired;
+mod gcp;
 mod hostile;
 mod http_faults;
 mod identity;

@@ -22,7 +22,8 @@ async fn a_token_from_outside_is_enough() {
     assert_eq!(inside.code, 0, "{inside:?}");
     remove(&world).await;
     assert_eq!((world.asked("sts_token"), world.asked("impersonate")), (1, 1), "one token for all commands");
-    let kept = std::process::Command::new("grep").args(["-r", "-l", &token]).arg(world.home()).output().unwrap();
+    let kept =
+        std::process::Command::new("grep").args(["-r", "-l", &token]).arg(world.home()).output().unwrap();
     let places = String::from_utf8(kept.stdout).unwrap();
     assert_eq!(places.lines().count(), 1, "only where it was put: {places}");
 

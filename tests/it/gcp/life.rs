@@ -166,7 +166,11 @@ async fn a_left_over_is_listed_and_goes_by_its_id() {
     let world = world().await;
     provision(&world, "--gpus L4:1").await;
     fault(&world, "delete_instance", GcpFault::DiskStays);
-    always(&world, "delete_disk", GcpFault::failure(403, "forbidden", "Required 'compute.disks.delete' permission for 'x'"));
+    always(
+        &world,
+        "delete_disk",
+        GcpFault::failure(403, "forbidden", "Required 'compute.disks.delete' permission for 'x'"),
+    );
     let ran = world.run("rm dev --yes").await;
     assert_eq!(ran.code, 6, "{ran:?}");
     world.sandbox.clear_faults();

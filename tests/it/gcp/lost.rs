@@ -37,7 +37,11 @@ async fn an_operation_that_is_lost_leaves_the_word_to_the_machine() {
     provision(&world, "--gpus L4:1").await;
     fault(&world, "delete_instance", GcpFault::OperationLost);
     remove(&world).await;
-    for what in [FaultKind::status(503), FaultKind::Reset { when: When::Before }, FaultKind::Garbage { body: Junk::Html }] {
+    for what in [
+        FaultKind::status(503),
+        FaultKind::Reset { when: When::Before },
+        FaultKind::Garbage { body: Junk::Html },
+    ] {
         fault(&world, "wait_operation", what);
         provision(&world, "--gpus L4:1").await;
         remove(&world).await;

@@ -22,7 +22,11 @@ async fn the_first_contact_is_a_checked_one() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_host_key_that_differs_is_refused() {
     let world = world().await;
-    always(&world, "insert_instance", gpuprov::sandbox::FaultKind::Script { script: GcpScript::OtherHostKey.into() });
+    always(
+        &world,
+        "insert_instance",
+        gpuprov::sandbox::FaultKind::Script { script: GcpScript::OtherHostKey.into() },
+    );
     let ran = world.run("provision --gpus L4:1 --name dev --boot-timeout 4s --attempts 1").await;
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(ran.stderr.to_lowercase().contains("host key"), "{ran:?}");

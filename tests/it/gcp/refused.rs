@@ -81,7 +81,8 @@ async fn an_operation_that_fails_and_leaves_something() {
     for leaves in [GcpLeaves::Instance, GcpLeaves::Disk, GcpLeaves::Nothing] {
         for status in [503, 404] {
             let code = if status == 404 { "RESOURCE_NOT_FOUND" } else { "INTERNAL_ERROR" };
-            let error = GcpOperationError { leaves, ..GcpOperationError::plain(status, code, "It went wrong.") };
+            let error =
+                GcpOperationError { leaves, ..GcpOperationError::plain(status, code, "It went wrong.") };
             late(&world, error);
             let ran = provision(&world, "--gpus L4:1 --port 8080").await;
             assert_eq!(outcomes(&ran), ["not_ready", "created"], "{leaves:?} {ran:#}");
@@ -120,7 +121,10 @@ async fn a_disk_smaller_than_the_image_is_asked_for_once() {
 async fn what_stands_in_the_way_is_told_with_what_mends_it() {
     type Change = fn(&World, &str);
     let cases: [(Change, &str); 6] = [
-        (|world, project| world.sandbox.gcp().remove_network(project, "default"), "gcloud compute networks create default"),
+        (
+            |world, project| world.sandbox.gcp().remove_network(project, "default"),
+            "gcloud compute networks create default",
+        ),
         (
             |world, project| world.sandbox.gcp().set_policy(project, GcpPolicy::NoExternalAddress, true),
             "compute.vmExternalIpAccess",
@@ -130,7 +134,10 @@ async fn what_stands_in_the_way_is_told_with_what_mends_it() {
             |world, project| world.sandbox.gcp().deny(project, &["compute.instances.create"]),
             "roles/compute.instanceAdmin.v1",
         ),
-        (|world, project| world.sandbox.gcp().set_api(project, false), "gcloud services enable compute.googleapis.com"),
+        (
+            |world, project| world.sandbox.gcp().set_api(project, false),
+            "gcloud services enable compute.googleapis.com",
+        ),
         (|world, project| world.sandbox.gcp().set_billing(project, false), "billing"),
     ];
     for (change, words) in cases {

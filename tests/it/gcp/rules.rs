@@ -28,7 +28,7 @@ async fn ports_are_opened_for_the_machine_alone_and_go_with_it() {
 async fn without_the_right_nothing_is_made() {
     let world = world().await;
     let project = world.sandbox.gcp().project().to_owned();
-    world.sandbox.gcp().deny(&project, GCP_FIREWALL_PERMISSIONS);
+    world.sandbox.gcp().deny(&project, &GCP_FIREWALL_PERMISSIONS);
     let ran = world.run("provision --gpus L4:1 --name dev --port 8080").await;
     assert_eq!((ran.code, world.asked("insert_instance")), (4, 0), "{ran:?}");
     assert!(ran.stderr.contains("roles/compute.securityAdmin"), "{ran:?}");
@@ -44,7 +44,8 @@ async fn a_machine_that_is_refused_takes_its_rule_along() {
     let world = world().await;
     fault(&world, "insert_instance", GcpFault::no_capacity());
     provision(&world, "--gpus L4:1 --port 8080").await;
-    let rules = world.sandbox.gcp().left().iter().filter(|left| left.to_string().contains("gpuprov-")).count();
+    let rules =
+        world.sandbox.gcp().left().iter().filter(|left| left.to_string().contains("gpuprov-")).count();
     assert!(rules >= 1);
     remove(&world).await;
     always(&world, "insert_instance", GcpFault::no_capacity());
