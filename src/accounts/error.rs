@@ -76,9 +76,6 @@ pub enum AccountsError {
         /// What is wrong, as it stands after the account.
         why: String,
     },
-    /// A cloud that this version does not have.
-    #[error("this version of gpuprov does not have {} yet", .0.title())]
-    NotYet(CloudKind),
     /// No such account is connected.
     #[error("no account `{0}` is connected")]
     NotConnected(AccountFilter),

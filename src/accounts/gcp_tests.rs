@@ -93,6 +93,10 @@ fn what_cannot_be_used_is_told_with_the_reason() {
     assert_eq!((connected.accounts.len(), connected.warnings.len()), (0, 0));
     let told = &connected.found_not_used[0].why;
     assert!(told.contains("user login") && told.contains("service account"), "{told}");
+    let filter = "gcp".parse().unwrap();
+    let error = connected.select(&[filter]).unwrap_err().to_string();
+    assert!(error.contains("user login") && !error.contains("S3CRET"), "{error}");
+
     let missing = ("GOOGLE_APPLICATION_CREDENTIALS", "/nonexistent/key.json");
     let connected = home.connect(&[missing], "[gcp]").unwrap();
     assert!(connected.found_not_used[0].why.contains("/nonexistent/key.json"));

@@ -110,12 +110,9 @@ pub struct Connected {
 
 impl Connected {
     /// Returns the accounts that any of the filters lets through; all for no filters. A filter that lets none through is an
-    /// error: it names a cloud that this version does not have, or an account that is not connected.
+    /// error: it names an account that is not connected.
     pub fn select(&self, filters: &[AccountFilter]) -> Result<Vec<&Account>, AccountsError> {
         for filter in filters {
-            if !is_in_this_version(filter.cloud()) {
-                return Err(AccountsError::NotYet(filter.cloud()));
-            }
             if !self.accounts.iter().any(|account| filter.admits(account.id())) {
                 let found = self.found_not_used.iter().find(|found| filter.admits(&found.account));
                 return Err(match found {
@@ -140,14 +137,6 @@ impl Connected {
     }
 }
 
-/// Whether this version has the cloud.
-pub fn is_in_this_version(cloud: CloudKind) -> bool {
-    match cloud {
-        CloudKind::Nebius | CloudKind::Runpod | CloudKind::Vast | CloudKind::Verda => true,
-        CloudKind::Gcp => false,
-    }
-}
-
 /// Makes all accounts whose credentials can be found. Nothing is asked; the only file that may be written is the key for
 /// identity marks, when there is an account and no key yet.
 pub fn connect(request: Connect<'_>) -> Result<Connected, AccountsError> {
@@ -169,17 +158,14 @@ pub fn connect(request: Connect<'_>) -> Result<Connected, AccountsError> {
     Ok(maker.done())
 }
 
-/// Returns the accounts that may be connected: those of this version's clouds, and those with a table in the config file.
+/// Returns the accounts that may be connected: one of each cloud, and those with a table in the config file.
 /// No credential is looked for.
 pub fn names_in(config: &Config) -> Vec<AccountId> {
     fn of<T: CloudTable>(tables: &CloudTables<T>) -> Vec<AccountId> {
         let default = AccountId::default_of(T::CLOUD);
         let named = tables.accounts.keys().filter_map(|name| AccountId::new(T::CLOUD, name).ok());
         let named = named.filter(|account| *account != default);
-        std::iter::once(default.clone())
-            .chain(named)
-            .filter(|account| is_in_this_version(account.cloud()))
-            .collect()
+        std::iter::once(default.clone()).chain(named).collect()
     }
     CloudKind::ALL
         .into_iter()

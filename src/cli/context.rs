@@ -274,7 +274,6 @@ pub fn ssh_files_of(paths: &Paths, installation: Installation) -> SshFiles {
 /// Returns the accounts that the filters let through. That none is connected at all is a failure with its own code.
 pub fn select<'a>(connected: &'a Connected, filters: &[AccountFilter]) -> Result<Vec<&'a Account>, Failure> {
     let accounts = connected.select(filters).map_err(|error| match error {
-        AccountsError::NotYet(_) => Failure::new(Kind::Unsupported, error.to_string()),
         AccountsError::NotConnected(_) | AccountsError::NotUsed { .. } => {
             Failure::new(Kind::NoAccount, error.to_string())
         }

@@ -6,11 +6,9 @@ use std::fmt::Write;
 
 use clap::{Arg, ArgAction, Command, CommandFactory};
 
-use crate::accounts::registry::is_in_this_version;
 use crate::cli::Cli;
 use crate::cli::failure::Exit;
 use crate::cloud::ErrorKind;
-use crate::model::account::CloudKind;
 use crate::provision::failure::Kind;
 use crate::state::config::{
     Defaults, GcpTable, Key, NebiusTable, RunpodTable, SshTable, VastTable, VerdaTable, WaitTable,
@@ -47,17 +45,11 @@ pub fn reference() -> String {
     page.push_str("\n## Variables\n\nAn empty variable counts as unset.\n\n");
     for variable in env::ALL {
         let secret = if variable.secret { " Secret." } else { "" };
-        let _ = writeln!(
-            page,
-            "- `{}`: {}{secret}{}",
-            variable.name,
-            variable.doc,
-            later(cloud_of(variable.name))
-        );
+        let _ = writeln!(page, "- `{}`: {}{secret}", variable.name, variable.doc);
     }
     let _ = write!(page, "\n## Config file\n\n{CONFIG}");
-    for (name, keys, cloud) in tables() {
-        let _ = writeln!(page, "\n### `[{name}]`\n\n{}", later(cloud).trim_start());
+    for (name, keys) in tables() {
+        let _ = writeln!(page, "\n### `[{name}]`\n");
         for Key { name, doc } in keys {
             let _ = writeln!(page, "- `{name}`: {}", doc.trim());
         }
@@ -167,32 +159,16 @@ fn sentence(text: &str) -> String {
     if text.is_empty() || text.ends_with(['.', ':']) { text.to_owned() } else { format!("{text}.") }
 }
 
-fn later(cloud: Option<CloudKind>) -> &'static str {
-    match cloud {
-        Some(cloud) if !is_in_this_version(cloud) => " Read, but its cloud is not in this version.",
-        _ => "",
-    }
-}
-
-fn cloud_of(variable: &str) -> Option<CloudKind> {
-    let own = |cloud: &CloudKind| {
-        let name = cloud.as_str().to_uppercase();
-        variable.starts_with(&format!("{name}_")) || variable.starts_with(&format!("GPUPROV_{name}_"))
-    };
-    let google = variable.starts_with("GOOGLE_").then_some(CloudKind::Gcp);
-    CloudKind::ALL.into_iter().find(own).or(google)
-}
-
-fn tables() -> [(&'static str, &'static [Key], Option<CloudKind>); 8] {
+fn tables() -> [(&'static str, &'static [Key]); 8] {
     [
-        ("defaults", Defaults::KEYS, None),
-        ("ssh", SshTable::KEYS, None),
-        ("wait", WaitTable::KEYS, None),
-        ("runpod", RunpodTable::KEYS, Some(CloudKind::Runpod)),
-        ("vast", VastTable::KEYS, Some(CloudKind::Vast)),
-        ("verda", VerdaTable::KEYS, Some(CloudKind::Verda)),
-        ("gcp", GcpTable::KEYS, Some(CloudKind::Gcp)),
-        ("nebius", NebiusTable::KEYS, Some(CloudKind::Nebius)),
+        ("defaults", Defaults::KEYS),
+        ("ssh", SshTable::KEYS),
+        ("wait", WaitTable::KEYS),
+        ("runpod", RunpodTable::KEYS),
+        ("vast", VastTable::KEYS),
+        ("verda", VerdaTable::KEYS),
+        ("gcp", GcpTable::KEYS),
+        ("nebius", NebiusTable::KEYS),
     ]
 }
 

@@ -86,8 +86,8 @@ async fn several_accounts_of_one_cloud() {
     );
     for (flags, code, kind) in [
         ("--cloud runpod/nobody", 4, "no_account"),
-        ("--cloud gcp", 2, "unsupported"),
-        ("--cloud runpod,gcp", 2, "unsupported"),
+        ("--cloud gcp", 4, "no_account"),
+        ("--cloud runpod,gcp", 4, "no_account"),
         ("--cloud nebius/lab", 4, "no_account"),
         ("--cloud aws", 2, "usage"),
     ] {

@@ -93,12 +93,12 @@ async fn a_default_that_cannot_be_honoured_is_dropped_with_a_note() {
         assert_eq!(document["skipped"], serde_json::json!([]));
     }
     // As flags the same are refused.
-    for flags in ["--cloud gcp,runpod", "--spot", "--port 8080", "--k8s"] {
-        assert_eq!(world.json(&format!("offers --gpus RTX4090 {flags}")).await.0, 2, "{flags}");
+    for (flags, code) in [("--cloud gcp,runpod", 4), ("--spot", 2), ("--port 8080", 2), ("--k8s", 2)] {
+        assert_eq!(world.json(&format!("offers --gpus RTX4090 {flags}")).await.0, code, "{flags}");
     }
     world.config("[defaults]\ncloud = [\"nebius\"]\n");
     let (code, document) = world.json("offers").await;
-    assert_eq!((code, document["error"]["kind"].as_str()), (2, Some("unsupported")), "{document:#}");
+    assert_eq!((code, document["error"]["kind"].as_str()), (4, Some("no_account")), "{document:#}");
     // `defaults.cloud` narrows only offers and provision.
     assert_eq!(world.run("ls").await.code, 0);
     assert_eq!(world.json("offers --cloud runpod --gpus L4").await.0, 0);

@@ -253,7 +253,7 @@ async fn ids_that_are_none_and_flags_that_do_not_go_with_one() {
     assert_eq!(world.run(&format!("provision --offer {elsewhere} --name dev")).await.code, 4);
     assert_eq!(
         world.run(&format!("provision --offer {} --name dev", id.replace("runpod/", "gcp/"))).await.code,
-        2
+        4
     );
     assert_eq!(world.requests(), asked);
     world.assert_empty();

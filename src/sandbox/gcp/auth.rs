@@ -209,7 +209,11 @@ impl GcpCloud {
                 "The target service indicated by the \"audience\" parameters is invalid. This might either be because the pool or provider is disabled or deleted or because it doesn't exist.",
             );
         };
-        match issuer(&provider).check(field("subject_token")) {
+        // With or without the scheme, when the provider lists no audiences of its own.
+        let trusted = issuer(&provider);
+        let bare = Issuer { audience: provider, ..trusted.clone() };
+        let checked = trusted.check(field("subject_token"));
+        match checked.or_else(|why| bare.check(field("subject_token")).map_err(|_| why)) {
             Ok(()) => {}
             Err(why) if why.contains("audience") => {
                 return grant(

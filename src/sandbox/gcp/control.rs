@@ -10,6 +10,7 @@
 //! | `POST /gcp/instances/ID/host-key` | another host key |
 //! | `POST /gcp/prices` | `{"source": "gpuhunt", "how": "down"}` |
 //! | `POST /gcp/tokens` | `{"life_ms": N}` for new tokens; `{"revoke": true}` ends all that are out |
+//! | `POST /gcp/oidc` | a token of the outside issuer for the first project, with the provider's audience and the service account; `{"flaw": F}` makes it wrong: `expired`, `audience`, `signature`, `subject`, `issuer` |
 //! | `GET /gcp/left` | everything that still exists, by kind, without what is somebody else's |
 //!
 //! ACCOUNT is a project or a label.
@@ -20,8 +21,10 @@ use serde_json::{Value, json};
 
 use super::GcpCloud;
 use super::account::GcpPolicy;
+use super::auth::issuer;
 use super::seed::GcpSeed;
 use crate::sandbox::lock;
+use crate::sandbox::oidc::OidcFlaw;
 use crate::sandbox::server::{Answer, Emulator, problem_json};
 
 impl GcpCloud {
@@ -61,9 +64,30 @@ impl GcpCloud {
                 }
                 Answer::empty(204)
             }
+            ("POST", ["oidc"]) => self.outside_token(body["flaw"].as_str()),
             ("GET", ["left"]) => Answer::json(200, json!(self.left(false))),
             _ => return None,
         })
+    }
+
+    fn outside_token(&self, flaw: Option<&str>) -> Answer {
+        let flaw = match flaw {
+            None => None,
+            Some("expired") => Some(OidcFlaw::Expired),
+            Some("audience") => Some(OidcFlaw::Audience),
+            Some("signature") => Some(OidcFlaw::Signature),
+            Some("subject") => Some(OidcFlaw::Subject),
+            Some("issuer") => Some(OidcFlaw::Issuer),
+            Some(_) => return refuse(400, "no such flaw"),
+        };
+        let owner = self.with_account("gcp-1", |owner| (owner.audience(), owner.email.clone()));
+        let (audience, email) = owner.unwrap_or_default();
+        match issuer(&audience).token(flaw) {
+            Ok(token) => {
+                Answer::json(201, json!({"token": token, "audience": audience, "service_account": email}))
+            }
+            Err(error) => refuse(500, &error.to_string()),
+        }
     }
 
     fn change(&self, name: &str, body: &Value) -> Answer {

@@ -130,7 +130,10 @@ async fn a_machine_is_made_found_reached_and_deleted() {
         assert!(left.is_empty(), "{}: {left:#?}", stage.name);
         let left = set.sandbox.nebius().left();
         assert!(left.is_empty(), "{}: {left:#?}", stage.name);
-        assert!(set.sandbox.verda().harmed().is_empty(), "{}", stage.name);
+        let left = set.sandbox.gcp().left();
+        assert!(left.is_empty(), "{}: {left:#?}", stage.name);
+        let harmed = [set.sandbox.gcp().harmed().len(), set.sandbox.verda().harmed().len()];
+        assert_eq!(harmed, [0, 0], "{}", stage.name);
         assert!(
             set.cloud.find(&Which::AnyMarked).await.unwrap().is_empty(),
             "{}: something is left",

@@ -1,5 +1,6 @@
 //! The clouds on the stage: how each is set up, and what is asked of it.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,8 +9,11 @@ use gpuprov::cloud::Cloud;
 use gpuprov::model::mark::{Claim, Mark};
 use gpuprov::model::offer::Offer;
 use gpuprov::model::want::{Kind, Want};
-use gpuprov::sandbox::{NebiusGuesses, Options, RunPodGuesses, Sandbox, VastGuesses, VerdaGuesses};
+use gpuprov::sandbox::{
+    GcpGuesses, NebiusGuesses, Options, RunPodGuesses, Sandbox, VastGuesses, VerdaGuesses,
+};
 use gpuprov::state::{Config, Env, Paths};
+use serde_json::{Value, json};
 
 /// Whose credentials lead to the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,26 @@ fn nebius(sandbox: &Sandbox, _: &Path, who: Who) -> Variables {
     ]
 }
 
+/// A stranger's key is one that Google does not know any more, of a project of somebody else's.
+fn gcp(sandbox: &Sandbox, folder: &Path, who: Who) -> Variables {
+    let gcp = sandbox.gcp();
+    let mut file: Value = serde_json::from_str(&match who {
+        Who::Owner => gcp.key_file(),
+        Who::Stranger => gcp.deleted_key_file(),
+    })
+    .unwrap();
+    if who == Who::Stranger {
+        file["project_id"] = json!(WRONG);
+    }
+    let path = folder.join(format!("{who:?}.json"));
+    std::fs::write(&path, file.to_string()).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    vec![
+        ("GPUPROV_GCP_ENDPOINT", gcp.endpoint()),
+        ("GOOGLE_APPLICATION_CREDENTIALS", path.display().to_string()),
+    ]
+}
+
 /// Every cloud twice: as we believe it to be, and with everything the other way round that no document settles.
 pub(super) fn stages() -> Vec<Stage> {
     let runpod = Stage {
@@ -95,7 +119,15 @@ pub(super) fn stages() -> Vec<Stage> {
         gpus: "H100:1",
         never: "computeinstance-e00never",
     };
+    let gcp =
+        Stage { name: "gcp", change: |_| {}, variables: gcp, gpus: "L4:1", never: "7240199231733014150" };
     vec![
+        Stage {
+            name: "gcp, guesses flipped",
+            change: |options| options.gcp_guesses = GcpGuesses::flipped(),
+            ..gcp
+        },
+        gcp,
         Stage {
             name: "nebius, guesses flipped",
             change: |options| options.nebius_guesses = NebiusGuesses::flipped(),

@@ -5,6 +5,7 @@
 mod keyless;
 mod life;
 mod lost;
+mod offers;
 mod reach;
 mod refused;
 mod rules;
