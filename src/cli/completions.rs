@@ -121,6 +121,15 @@ impl Known {
                 // What is changed goes to the end of the list, where the trailing words belong.
                 command.mut_arg("name", |arg| arg.add(machines())).mut_arg("words", |arg| arg)
             })
+            .mut_subcommand("kubectl", |command| {
+                command.mut_arg("name", |arg| arg.add(machines())).mut_arg("words", |arg| arg)
+            })
+            .mut_subcommand("kubeconfig", |command| command.mut_arg("name", |arg| arg.add(machines())))
+            .mut_subcommand("k8s", |command| {
+                ["setup", "status", "tunnel"].into_iter().fold(command, |command, one| {
+                    command.mut_subcommand(one, |command| command.mut_arg("name", |arg| arg.add(machines())))
+                })
+            })
             .mut_subcommand("ls", |command| command.mut_arg("names", |arg| arg.add(machines())))
             .mut_subcommand("clouds", |command| {
                 let accounts = || values(self.accounts.clone(), List::No);

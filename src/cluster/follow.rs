@@ -25,9 +25,13 @@ pub struct Followed {
     pub problem: Option<String>,
 }
 
-/// Waits for the cluster of the machine called `name`, for [`DEADLINE`] at most, telling every change. The future can be
-/// dropped at any time: the set-up goes on.
-pub async fn follow(login: &Client, name: &MachineName, told: &mut (dyn FnMut(&Status) + Send)) -> Followed {
+/// Waits for the cluster of the machine called `name`, for [`DEADLINE`] at most, telling every step in a line, and whatever
+/// else changes. The future can be dropped at any time: the set-up goes on.
+pub async fn follow(
+    login: &Client,
+    name: &MachineName,
+    told: &mut (dyn FnMut(&str, &Status) + Send),
+) -> Followed {
     let begun = Instant::now();
     let mut heard = Instant::now();
     let mut last: Option<Status> = None;
@@ -45,8 +49,13 @@ pub async fn follow(login: &Client, name: &MachineName, told: &mut (dyn FnMut(&S
             }
             Ok(Some(status)) => {
                 heard = Instant::now();
-                if last.as_ref().map(Status::shown) != Some(status.shown()) {
-                    told(&status);
+                let known = last.as_ref().map(|last| last.begun.as_slice()).unwrap_or_default();
+                // A set-up that was taken up again begins with no step.
+                let news = status.begun.strip_prefix(known).unwrap_or(&status.begun);
+                news.iter().for_each(|line| told(line, &status));
+                let shown = status.shown();
+                if news.last() != Some(&shown) && last.as_ref().map(Status::shown).as_ref() != Some(&shown) {
+                    told(&shown, &status);
                 }
                 let ended = match status.state {
                     State::Ready => Some(None),

@@ -10,6 +10,8 @@ use crate::state::record::RecordedCluster;
 
 /// Longest message kept, in characters.
 const LONGEST: usize = 600;
+/// No set-up has so many steps.
+const MOST_STEPS: usize = 100;
 /// For one login with a look, beside the time it may hold on.
 const LIMIT: Duration = Duration::from_secs(40);
 
@@ -55,6 +57,8 @@ pub struct Status {
     pub message: String,
     /// What is not as it should be and stopped nothing.
     pub warned: Option<String>,
+    /// Every step that was begun so far, as [`Status::shown`] tells it.
+    pub begun: Vec<String>,
     /// Stands for all of this, to be told of the next change.
     pub mark: String,
 }
@@ -145,6 +149,12 @@ fn read(output: &Output) -> Option<Option<Status>> {
         version: value("version"),
         message,
         warned: value("warned"),
+        begun: told
+            .iter()
+            .filter_map(|line| line.strip_prefix("begun="))
+            .take(MOST_STEPS)
+            .map(|line| one_line(line, LONGEST))
+            .collect(),
         mark: value("mark").unwrap_or_default(),
     }))
 }

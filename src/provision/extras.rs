@@ -90,8 +90,8 @@ pub(super) async fn extras(
 async fn wait(context: &Context, attempt: &Try<'_>, events: &dyn Events) -> Option<String> {
     let open = attempt.open;
     events.event(Event::Step(format!("waiting for the cluster, {} at most", show(DEADLINE))));
-    let mut told = |status: &Status| {
-        events.event(Event::Step(format!("cluster: {}", status.shown())));
+    let mut told = |line: &str, status: &Status| {
+        events.event(Event::Step(format!("cluster: {line}")));
         note_failure(open.update(|record| record.k8s = Some(status.recorded())), events);
     };
     let followed = follow(&context.login, open.name(), &mut told).await;

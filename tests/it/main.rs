@@ -9,6 +9,7 @@ mod audit;
 mod behaviour;
 mod clouds;
 mod clouds_identity;
+mod clouds_keyless;
 mod clouds_sealed;
 mod clouds_set;
 mod clouds_switch;

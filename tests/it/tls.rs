@@ -180,7 +180,7 @@ async fn nebius(authority: &Authority, protocol: &str) -> World {
     let nebius = world.sandbox.nebius();
     let (endpoint, token) = (nebius.endpoint(), nebius.token().to_owned());
     assert!(endpoint.starts_with("https://127.0.0.1:"), "{endpoint}");
-    world.config(&format!("[nebius]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
+    world.config(&format!("[defaults]\nk8s = false\n[nebius]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
     world.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
     world.set("NEBIUS_IAM_TOKEN", token);
     world

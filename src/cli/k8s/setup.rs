@@ -51,8 +51,8 @@ async fn work(command: &Setup, app: &App, last: &mut Option<Status>) -> Result<(
         return Err(not_ready(name, &format!("the set-up could not be started: {why}")));
     }
     app.output.progress(format!("the cluster on {name} is being set up, {} at most", show(DEADLINE)));
-    let mut told = |status: &Status| {
-        app.output.progress(format!("{name}: {}", status.shown()));
+    let mut told = |line: &str, status: &Status| {
+        app.output.progress(format!("{name}: {line}"));
         keep(app, name, &status.recorded());
         *last = Some(status.clone());
     };

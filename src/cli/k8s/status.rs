@@ -35,7 +35,7 @@ pub(super) async fn run(command: &StatusCommand, app: &App, cancel: &Cancel) -> 
         () = cancel.cancelled() => Err(Failure::new(Kind::Cloud(ErrorKind::Interrupted), "stopped")),
     };
     let result = looked.and_then(|status| status.ok_or_else(|| none_begun(name)));
-    let result = result.and_then(|status| {
+    let result = result.map(|status| {
         fields.insert("k8s".to_owned(), status_json(&status));
         keep(app, name, &status.recorded());
         let version = status.version.as_deref().map(|version| format!(" ({version})")).unwrap_or_default();
@@ -43,9 +43,12 @@ pub(super) async fn run(command: &StatusCommand, app: &App, cancel: &Cancel) -> 
         if let Some(warned) = &status.warned {
             app.output.warn(Kind::Note, None, Some(name.as_str()), warned);
         }
-        match status.state {
-            State::Failed => Err(not_ready(name, &status.shown())),
-            _ => Ok(()),
+        // The question was answered: that the answer is no good is a warning.
+        if status.state == State::Failed {
+            let failure = not_ready(name, &status.shown());
+            let hint = failure.hint.unwrap_or_default();
+            let text = format!("{}; {hint}", failure.message);
+            app.output.warn(failure.kind, None, Some(name.as_str()), &text);
         }
     });
     app.output.document(fields, result.as_ref().err());

@@ -165,7 +165,7 @@ pub fn capabilities() -> Capabilities {
         image: Support::No("Google's machines boot images of ours"),
         ports: Support::Yes,
         port_cidr: Support::Yes,
-        cluster: Support::No("not in this version"),
+        cluster: Support::Yes,
         container: false,
         free: false,
         min_disk_gb: MIN_DISK_GB,

@@ -217,7 +217,6 @@ fn explain(error: &mut Error, read: &Read<'_>, asked: &Asked<'_>) {
                 error.limit = Some(attempt.itself());
             }
         }
-        ErrorKind::RateLimited => error.retry_after = Some(RATE_WAIT * 30),
         _ => {}
     }
 }

@@ -135,7 +135,7 @@ pub fn capabilities() -> Capabilities {
         image: Support::No("Nebius boots its own images"),
         ports: Support::Note("the default security group lets every port through"),
         port_cidr: Support::No("gpuprov makes no security groups at Nebius: every port is open to everybody"),
-        cluster: Support::No("not in this version"),
+        cluster: Support::Yes,
         container: false,
         free: false,
         min_disk_gb: MIN_DISK_GB,

@@ -27,6 +27,9 @@ PAUSE=15
 # shellcheck source=/dev/null
 [ ! -r "$root/etc/gpuprov/k3s.conf" ] || . "$root/etc/gpuprov/k3s.conf"
 
+# A unit has none, and kubectl keeps its cache there.
+export HOME="${HOME:-/root}"
+
 mkdir -p "$kept" "$root/var/log"
 exec >>"$root/var/log/gpuprov-k3s.log" 2>&1
 umask 022
@@ -53,9 +56,11 @@ status() {
   printf '%s [%s] %s: %s\n' "$(date -u +%Y-%m-%dT%H:%M:%SZ)" "$step" "$1" "$words"
 }
 
+# Every step that was begun stays told, also where the next one is quicker than whoever looks.
 begin() {
   step=$1
   status installing "$2"
+  printf 'step %s of %s (%s): %s\n' "$at" "$of" "$step" "$2" >>"$kept/steps"
 }
 
 warn() {
@@ -161,7 +166,12 @@ preflight() {
 }
 
 has_gpus() {
-  listed=$(timeout 60 nvidia-smi -L 2>&1) || { seen=0; trouble=$(printf '%s' "$listed" | head -n 1); return 1; }
+  if ! listed=$(timeout 60 nvidia-smi -L 2>&1); then
+    seen=0
+    trouble=$(printf '%s' "$listed" | head -n 1)
+    case $trouble in *mismatch*) trouble="$trouble (the driver was exchanged under the loaded module: restart the machine once)" ;; esac
+    return 1
+  fi
   seen=$(printf '%s\n' "$listed" | grep -c '^GPU ') || seen=0
   trouble=
   [ "$seen" = "$GPUS" ]
@@ -317,9 +327,11 @@ start() {
 
 is_up() {
   shown=$(timeout 30 systemctl show k3s -p ActiveState -p SubState -p NRestarts) || return 1
-  restarts=$(printf '%s\n' "$shown" | sed -n 's/^NRestarts=//p')
-  [ "${restarts:-0}" -lt 3 ] || fail "k3s starts again and again; its last words: $(journal)"
-  printf '%s\n' "$shown" | grep -q '^SubState=running$' || return 1
+  if ! printf '%s\n' "$shown" | grep -q '^SubState=running$'; then
+    restarts=$(printf '%s\n' "$shown" | sed -n 's/^NRestarts=//p')
+    [ "${restarts:-0}" -lt 3 ] || fail "k3s starts again and again; its last words: $(journal)"
+    return 1
+  fi
   [ "$(kube get --raw=/readyz)" = ok ]
 }
 
@@ -364,6 +376,7 @@ plugin_words() {
 exec 9>"$root/run/gpuprov-k3s.lock"
 flock -w 600 9 || fail "another run of this set-up did not end"
 
+: >"$kept/steps"
 begin preflight "looking at the machine"
 preflight
 begin quiet "stopping upgrades in the background"

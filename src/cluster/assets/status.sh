@@ -15,4 +15,5 @@ while :; do
 done
 printf 'gpuprov:k8s:in\n'
 printf '%s\n' "$text" | sed 's/^/gpuprov:k8s:/'
+sed 's/^/gpuprov:k8s:begun=/' "$root/var/lib/gpuprov/k3s/steps" 2>/dev/null
 printf 'gpuprov:k8s:unit=%s\ngpuprov:k8s:k3s=%s\ngpuprov:k8s:mark=%s\ngpuprov:k8s:done\n' "$unit" "$k3s" "$mark"

@@ -132,11 +132,10 @@ pub(super) fn write(scratch: &Path, spec: &Spec) -> io::Result<PathBuf> {
     let tool = home.join(BIN).join("nvidia-smi");
     fs::write(&tool, SMI.replace("@GPUS@", &gpus.join("\n").replace('\'', "")))?;
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
-    if spec.user != "root" {
-        let tool = home.join(BIN).join("sudo");
-        fs::write(&tool, SUDO)?;
-        fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
-    }
+    // Also for root, who needs none: this computer's own must never be asked, whoever runs the sandbox.
+    let tool = home.join(BIN).join("sudo");
+    fs::write(&tool, SUDO)?;
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755))?;
     Ok(home)
 }
 

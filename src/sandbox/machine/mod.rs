@@ -5,8 +5,8 @@
 //!
 //! - a command's literal path prefix `/var/log/gpuprov-` is rewritten to the same path below the home, and so
 //!   are that prefix and the user's home directory in SFTP, because nothing may write to the real `/var/log`;
-//! - `nvidia-smi` is a script in a directory that comes first in PATH; it says that it is the sandbox. For users other than
-//!   root `sudo` is one too: it runs the command as it is;
+//! - `nvidia-smi` is a script in a directory that comes first in PATH; it says that it is the sandbox. `sudo`
+//!   is one too: it runs the command as it is;
 //! - port forwarding reaches loopback addresses only, so the sandbox is no way into a network.
 //!
 //! Not played: agent and X11 forwarding, Unix socket forwarding, `eow@openssh.com` (russh does not hand it

@@ -5,6 +5,7 @@
 mod keyless;
 mod life;
 mod lost;
+mod offers;
 mod reach;
 mod refused;
 mod rules;
@@ -17,14 +18,14 @@ use serde_json::Value;
 use crate::support::World;
 
 /// A world with an account at Google alone.
-async fn world() -> World {
+pub(super) async fn world() -> World {
     world_with(|_| {}).await
 }
 
 async fn world_with(change: impl FnOnce(&mut Options)) -> World {
     let mut world = World::with(change).await;
     world.without_runpod();
-    world.config(&format!("[gcp]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
+    world.config(&format!("[defaults]\nk8s = false\n[gcp]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
     world.set("GPUPROV_GCP_ENDPOINT", world.sandbox.gcp().endpoint());
     let file = world.sandbox.gcp().key_file();
     credentials(&mut world, &file);

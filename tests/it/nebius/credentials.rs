@@ -12,7 +12,10 @@ async fn world(table: &str) -> World {
     let mut world = World::new().await;
     world.without_runpod();
     world.set("GPUPROV_NEBIUS_ENDPOINT", world.sandbox.nebius().endpoint());
-    world.config(&format!("[nebius]\nssh_port = {}\n{table}", world.sandbox.vm_ssh_port()));
+    world.config(&format!(
+        "[defaults]\nk8s = false\n[nebius]\nssh_port = {}\n{table}",
+        world.sandbox.vm_ssh_port()
+    ));
     world
 }
 
@@ -26,7 +29,7 @@ async fn with_key() -> World {
 fn federated(world: &World) -> String {
     let account = world.sandbox.nebius().service_account();
     format!(
-        "[nebius]\nssh_port = {}\nservice_account = \"{account}\"\ntoken_file = \"~/oidc.jwt\"\n",
+        "[defaults]\nk8s = false\n[nebius]\nssh_port = {}\nservice_account = \"{account}\"\ntoken_file = \"~/oidc.jwt\"\n",
         world.sandbox.vm_ssh_port()
     )
 }
@@ -179,7 +182,7 @@ async fn a_tenant_is_asked_for_or_named() {
     let named = |tenant: &str| {
         let port = world.sandbox.vm_ssh_port();
         world.config(&format!(
-            "[nebius]\nssh_port = {port}\ncredentials = \"key.json\"\ntenant = \"{tenant}\"\n"
+            "[defaults]\nk8s = false\n[nebius]\nssh_port = {port}\ncredentials = \"key.json\"\ntenant = \"{tenant}\"\n"
         ));
     };
     named(world.sandbox.nebius().tenant());

@@ -22,7 +22,7 @@ async fn world_with(change: impl FnOnce(&mut Options)) -> World {
     world.unset("GPUPROV_RUNPOD_ENDPOINT");
     let nebius = world.sandbox.nebius();
     let (endpoint, token) = (nebius.endpoint(), nebius.token().to_owned());
-    world.config(&format!("[nebius]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
+    world.config(&format!("[defaults]\nk8s = false\n[nebius]\nssh_port = {}\n", world.sandbox.vm_ssh_port()));
     world.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
     world.set("NEBIUS_IAM_TOKEN", token);
     world

@@ -1,5 +1,7 @@
 //! Accounts at clouds other than RunPod, whose only account every world begins with.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::World;
 
 impl World {
@@ -32,10 +34,24 @@ impl World {
         let nebius = self.sandbox.nebius();
         let (endpoint, port) = (nebius.endpoint(), self.sandbox.vm_ssh_port());
         let (token, tenant) = (nebius.token().to_owned(), nebius.tenant().to_owned());
-        self.config(&format!("[nebius]\nssh_port = {port}\n"));
+        self.config(&format!("[defaults]\nk8s = false\n[nebius]\nssh_port = {port}\n"));
         self.set("GPUPROV_NEBIUS_ENDPOINT", endpoint);
         self.set("NEBIUS_IAM_TOKEN", token);
         self.set("NEBIUS_TENANT_ID", tenant);
+    }
+
+    /// Adds the first account at Google by its key file. The config file then has the port of the machines' sshd for all VM
+    /// clouds, so that this one is added last.
+    pub fn with_gcp(&mut self) {
+        let gcp = self.sandbox.gcp();
+        let (endpoint, key, port) = (gcp.endpoint(), gcp.key_file(), self.sandbox.vm_ssh_port());
+        let tables = ["verda", "nebius", "gcp"].map(|cloud| format!("[{cloud}]\nssh_port = {port}\n"));
+        self.config(&format!("[defaults]\nk8s = false\n{}", tables.concat()));
+        self.write("gcp.json", &key);
+        let path = self.home().join("gcp.json");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        self.set("GPUPROV_GCP_ENDPOINT", endpoint);
+        self.set("GOOGLE_APPLICATION_CREDENTIALS", path.into_os_string());
     }
 
     /// Everything that must be in no output and in no file.

@@ -31,7 +31,9 @@ impl<'a> Rows<'a> {
         if text.len() as u64 > MOST_BYTES {
             return Err("it is too large".to_owned());
         }
-        let mut reader = ReaderBuilder::new().from_reader(text);
+        // A last row without an end may have been cut within a price.
+        let end = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut reader = ReaderBuilder::new().from_reader(&text[..end]);
         let header = reader.byte_headers().map_err(|_| "its header cannot be read".to_owned())?;
         let header: Vec<&[u8]> = header.iter().map(<[u8]>::trim_ascii).collect();
         let mut columns = Vec::with_capacity(names.len());

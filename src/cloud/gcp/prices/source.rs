@@ -1,7 +1,7 @@
 //! One catalogue: where it is, how it is read, and the copy of it that is kept.
 //!
-//! It is fetched at most once an hour. A copy that is not what it should be (another header, less than half of the last good
-//! one, prices far off the list) is refused, and then, as when none comes, the last good one is used for up to seven days.
+//! It is fetched at most once an hour. A copy that is not what it should be (another header, half of the last good
+//! one or less, prices far off the list) is refused, and then, as when none comes, the last good one is used for up to seven days.
 
 use std::collections::HashMap;
 use std::sync::{self, Arc, LazyLock, PoisonError};
@@ -228,6 +228,11 @@ fn turn(url: &str) -> Turn {
     Arc::clone(turns.entry(url.to_owned()).or_default())
 }
 
+/// Whether a size is about half of another one or less: a file that stops in the middle is rarely a byte below.
+fn is_half(size: u64, of: u64) -> bool {
+    size.saturating_mul(100) < of.saturating_mul(55)
+}
+
 /// Reads an answer; an error says why it is no catalogue to go by.
 fn accept(which: Which, answer: &Answer, last: Option<&Copy>) -> Result<Copy, String> {
     if answer.status != 200 {
@@ -238,9 +243,9 @@ fn accept(which: Which, answer: &Answer, last: Option<&Copy>) -> Result<Copy, St
         return Err("it has no price of any machine that is offered".to_owned());
     }
     if let Some(last) = last
-        && (bytes.saturating_mul(2) < last.bytes || table.len() * 2 < last.table.len())
+        && (is_half(bytes, last.bytes) || is_half(table.len() as u64, last.table.len() as u64))
     {
-        return Err("it is less than half of the last good copy".to_owned());
+        return Err("it is only half of the last good copy".to_owned());
     }
     guard::refuse(&table)?;
     let now = Timestamp::now();

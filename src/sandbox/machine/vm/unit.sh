@@ -143,7 +143,11 @@ case $me in
     ! fault driver || say 18 "Failed to initialize NVML: Driver/library version mismatch"
     exec "$root/.sandbox/bin/nvidia-smi" "$@"
     ;;
-  cloud-init) ! fault cloud-init || exit 1 ;;
+  cloud-init)
+    # As long as it is to last.
+    while fault slow; do sleep 0.05; done
+    ! fault cloud-init || exit 1
+    ;;
   sshd) if [ -e "$box/forwarding" ]; then echo 'allowtcpforwarding yes'; else echo 'allowtcpforwarding no'; fi ;;
   ip) [ "${1:-}" = -6 ] || fault route || echo 'default via 10.0.0.1 dev eth0' ;;
   df)

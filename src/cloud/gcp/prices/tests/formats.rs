@@ -125,6 +125,12 @@ fn a_file_whose_rows_do_not_fit_is_none() {
     assert!(super::super::gpuhunt::parse(hunted(&short).as_bytes()).is_err());
     let cut = &SAMPLE[..SAMPLE.len() - 30];
     assert!(super::super::skypilot::parse(cut.as_bytes()).is_ok(), "a last row that was cut hides no other");
+    let row = hunted_row("g2-standard-4", 1, "us-central1-a", false, 0.706_832);
+    let within = format!("{HUNT_HEADER}\n{row}\nn2-standard-8,us-east4-a,0.43");
+    assert_eq!(super::super::gpuhunt::parse(within.as_bytes()).unwrap().len(), 1);
+    let last = SAMPLE.trim_end();
+    let table = |text: &str| super::super::skypilot::parse(text.as_bytes()).unwrap().len();
+    assert!(table(last) < table(SAMPLE), "nobody knows whether it is whole");
 }
 
 proptest! {
