@@ -74,7 +74,7 @@ impl Patience {
 
     fn with(context: &Context, silence: Duration, graces: u32) -> Self {
         let silence = context.grace.map_or(silence, |grace| silence.min(grace.saturating_mul(graces)));
-        let limited = context.grace.map_or(LIMITED, |grace| LIMITED.min(grace.saturating_mul(graces * 5)));
+        let limited = context.grace.map_or(LIMITED, |grace| LIMITED.min(grace.saturating_mul(graces * 15)));
         Patience { pending: Duration::from_secs(600), limited, silence, answer: context.cloud_timeout }
     }
 }

@@ -94,7 +94,7 @@ async fn disks(cloud: &Nebius, handle: &Handle, mark: Option<&Mark>) -> Result<D
     if let Some(mark) = mark {
         let projects: Vec<String> = match project_of(handle) {
             Some(project) => vec![project.to_owned()],
-            None => cloud.scope().await?.all.iter().map(|project| project.id.clone()).collect(),
+            None => cloud.scope().await?.open.iter().map(|project| project.id.clone()).collect(),
         };
         for listed in join_all(projects.iter().map(|project| cloud.api.disks(project))).await {
             // A project that is gone has no disks.

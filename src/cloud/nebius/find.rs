@@ -40,8 +40,10 @@ pub(super) async fn find(cloud: &Nebius, which: &Which) -> Result<Vec<Found>> {
             Err(error) if error.kind == ErrorKind::Forbidden && !scope.projects.contains(project) => {
                 hidden = Some((project, error));
             }
-            // One that is on its way out may be gone by now, with all that was in it.
-            Err(error) if error.kind == ErrorKind::NotFound && !scope.open.contains(project) => {}
+            // One that is being closed may say that it is not in use, and one that is on its way out may be gone by now.
+            Err(error)
+                if matches!(error.kind, ErrorKind::NotFound | ErrorKind::Conflict)
+                    && !scope.open.contains(project) => {}
             Err(error) => return Err(error),
         }
     }

@@ -92,18 +92,18 @@ async fn what_does_not_go_at_once_goes_in_the_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn too_many_requests_for_ever_end_a_removal_that_says_what_may_still_run() {
-    for operation in ["delete_instance", "get_instance"] {
+    let one = async |operation: &str| {
         let world = world().await;
         provision(&world, "--gpus H100:1").await;
         always(&world, operation, NebiusFault::code(8, "").into());
-        let begun = std::time::Instant::now();
+        // Within the time that any command of a test may take.
         let ran = world.run("rm dev --yes").await;
         assert_eq!(ran.code, 6, "{operation}: {ran:?}");
-        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{operation}: {:?}", begun.elapsed());
         assert!(world.record("dev").is_some() && world.sandbox.alive().len() == 1, "{operation}");
         world.sandbox.clear_faults();
         remove(&world).await;
-    }
+    };
+    tokio::join!(one("delete_instance"), one("get_instance"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
