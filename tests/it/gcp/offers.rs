@@ -63,10 +63,16 @@ async fn every_shape_where_it_is_sold() {
     assert_eq!(rows(&demand).len(), 0, "{demand:#}");
     assert!(warnings(&demand).contains("as spot only"), "{demand:#}");
     let cpu = offers(&world, "--cpu-only --vcpus 16 --disk 10").await;
-    assert!(rows(&cpu).iter().all(|row| row["vcpus"].as_f64().unwrap() >= 16.0 && row["disk_gb"] == json!(10)));
-    assert!(["e2", "n2", "n2d", "c3"].iter().all(|family| {
-        types(&cpu).iter().any(|ty| ty.starts_with(&format!("{family}-")))
-    }), "{:?}", types(&cpu));
+    assert!(
+        rows(&cpu).iter().all(|row| row["vcpus"].as_f64().unwrap() >= 16.0 && row["disk_gb"] == json!(10))
+    );
+    assert!(
+        ["e2", "n2", "n2d", "c3"]
+            .iter()
+            .all(|family| { types(&cpu).iter().any(|ty| ty.starts_with(&format!("{family}-"))) }),
+        "{:?}",
+        types(&cpu)
+    );
     let europe = offers(&world, "--gpus L4:1 --region europe").await;
     assert!(!rows(&europe).is_empty());
     assert!(rows(&europe).iter().all(|row| row["continent"] == json!("europe")));
@@ -76,7 +82,10 @@ async fn every_shape_where_it_is_sold() {
     assert_eq!(types(&offers(&world, "--instance-type n1-highmem-8:2").await), ["n1-highmem-8"]);
     let (code, wrong) = world.json("offers --cloud gcp --zone us-central1-x --gpus L4").await;
     assert_eq!((code, rows(&wrong).len()), (0, 0), "{wrong:#}");
-    world.config(&format!("[gcp]\nssh_port = {}\nzones = [\"europe-west4-b\"]\n", world.sandbox.vm_ssh_port()));
+    world.config(&format!(
+        "[gcp]\nssh_port = {}\nzones = [\"europe-west4-b\"]\n",
+        world.sandbox.vm_ssh_port()
+    ));
     let own = offers(&world, "--gpus L4:1").await;
     assert!(!rows(&own).is_empty() && rows(&own).iter().all(|row| row["zone"] == json!("europe-west4-b")));
     nothing_is_left(&world);
@@ -101,9 +110,8 @@ async fn no_price_on_demand_is_too_good_to_be_true() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_catalogue_that_is_not_one_is_refused_and_the_last_good_one_used() {
     let world = world().await;
-    let prices = |list: &Value| -> Vec<Value> {
-        rows(list).iter().map(|row| row["price_per_hour"].clone()).collect()
-    };
+    let prices =
+        |list: &Value| -> Vec<Value> { rows(list).iter().map(|row| row["price_per_hour"].clone()).collect() };
     let asks = [("--gpus L4:1", GcpSource::Gpuhunt), ("--cpu-only --vcpus 8", GcpSource::Skypilot)];
     for (words, source) in asks {
         let good = prices(&offers(&world, words).await);

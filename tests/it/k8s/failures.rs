@@ -152,7 +152,10 @@ async fn a_machine_that_starts_again_without_its_cluster_is_told() {
     std::fs::remove_file(home(&world).join(".sandbox/k8s/k3s")).unwrap();
     let ran = world.run("k8s status dev").await;
     assert!(ran.code == 0 && ran.stdout.starts_with("failed"), "{ran:?}");
-    assert!(ran.stderr.contains("k3s does not run now") && ran.stderr.contains("gpuprov k8s setup dev"), "{ran:?}");
+    assert!(
+        ran.stderr.contains("k3s does not run now") && ran.stderr.contains("gpuprov k8s setup dev"),
+        "{ran:?}"
+    );
     let (_, document) = world.json("k8s status dev").await;
     assert_eq!(document["warnings"][0]["kind"], "setup_failed", "{document}");
     assert_eq!(world.run("k8s setup dev").await.code, 0);

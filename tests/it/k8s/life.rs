@@ -164,7 +164,11 @@ async fn at_every_cloud_of_virtual_machines() {
         let ran = world.run("provision --gpus L4,L40S,H100 --name dev --k8s").await;
         assert_eq!((ran.code, ran.stdout.as_str()), (0, "dev\n"), "{cloud}: {ran:?}");
         let calls = calls(&world);
-        assert_eq!(calls.contains("nft -f "), is_open, "rules of the machine's own where no firewall stands in front");
+        assert_eq!(
+            calls.contains("nft -f "),
+            is_open,
+            "rules of the machine's own where no firewall stands in front"
+        );
         assert_eq!(home(&world).join("etc/systemd/system/k3s.service.d").exists(), is_open);
         assert_eq!(k8s(&world).await["state"], "ready");
         let inside = world.words(&["ssh", "dev", "sudo k3s kubectl get nodes"]).await;

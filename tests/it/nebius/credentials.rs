@@ -12,7 +12,10 @@ async fn world(table: &str) -> World {
     let mut world = World::new().await;
     world.without_runpod();
     world.set("GPUPROV_NEBIUS_ENDPOINT", world.sandbox.nebius().endpoint());
-    world.config(&format!("[defaults]\nk8s = false\n[nebius]\nssh_port = {}\n{table}", world.sandbox.vm_ssh_port()));
+    world.config(&format!(
+        "[defaults]\nk8s = false\n[nebius]\nssh_port = {}\n{table}",
+        world.sandbox.vm_ssh_port()
+    ));
     world
 }
 

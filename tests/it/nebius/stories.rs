@@ -169,7 +169,8 @@ async fn a_token_that_ends_is_renewed_in_the_middle() {
     world.write("key.json", &world.sandbox.nebius().key_file().unwrap());
     let port = world.sandbox.vm_ssh_port();
     let file = world.home().join("key.json").display().to_string();
-    world.config(&format!("[defaults]\nk8s = false\n[nebius]\nssh_port = {port}\ncredentials = \"{file}\"\n"));
+    world
+        .config(&format!("[defaults]\nk8s = false\n[nebius]\nssh_port = {port}\ncredentials = \"{file}\"\n"));
     provision(&world, "--gpus H100:1").await;
     world.sandbox.nebius().expire_tokens();
     let (code, listed) = world.json("ls").await;
