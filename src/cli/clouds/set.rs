@@ -231,7 +231,6 @@ fn request<'a>(app: &'a App, named: &'a [AccountFilter]) -> Connect<'a> {
 fn of_given(error: AccountsError) -> Failure {
     match error {
         AccountsError::Flag { .. } | AccountsError::Given(_) | AccountsError::Endpoint { .. } => usage(error),
-        AccountsError::NotYet(_) => Failure::new(Kind::Unsupported, error.to_string()),
         other => refused(other),
     }
 }
