@@ -45,12 +45,19 @@ impl World {
     pub fn with_gcp(&mut self) {
         let gcp = self.sandbox.gcp();
         let (endpoint, key, port) = (gcp.endpoint(), gcp.key_file(), self.sandbox.vm_ssh_port());
-        let tables = ["verda", "nebius", "gcp"].map(|cloud| format!("[{cloud}]
+        let tables = ["verda", "nebius", "gcp"].map(|cloud| {
+            format!(
+                "[{cloud}]
 ssh_port = {port}
-"));
-        self.config(&format!("[defaults]
+"
+            )
+        });
+        self.config(&format!(
+            "[defaults]
 k8s = false
-{}", tables.concat()));
+{}",
+            tables.concat()
+        ));
         let file = self.aside.path().join("gcp-key.json");
         std::fs::write(&file, key).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
