@@ -109,7 +109,7 @@ async fn requests() -> Vec<Figure> {
             let mut asked = world.sandbox.requests().split_off(before);
             asked.retain(|request| request.cloud == cloud);
             let is_look = |operation: &str| operation.starts_with("get_") && !OF_OFFERS.contains(&operation);
-            let looks = asked.iter().filter(|request| is_look(&request.operation)).count();
+            let looks = asked.iter().filter(|request| is_look(request.operation)).count();
             let verb = command.split(' ').next().unwrap();
             counts.push(format!("{verb} {}", asked.len() - looks));
         }
