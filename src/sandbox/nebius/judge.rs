@@ -56,7 +56,7 @@ impl NebiusCloud {
         let project = owner.project(id).ok_or_else(|| Trouble::denied(id))?;
         match project.state {
             "ACTIVE" => Ok(project.clone()),
-            _ => Err(Trouble::state(id, "project is not active").rejecting()),
+            _ => Err(Trouble::state(id, "project is not active")),
         }
     }
 
@@ -67,7 +67,11 @@ impl NebiusCloud {
             return Err(Trouble::invalid("metadata.parent_id", "value is required"));
         }
         let Some(spec) = body.get("spec") else { return Err(Trouble::invalid("spec", "value is required")) };
-        let project = self.project(state, account, parent)?;
+        // To look into a closed project is no mistake; to make something there is.
+        let project = self.project(state, account, parent).map_err(|trouble| match trouble.code {
+            Code::FAILED_PRECONDITION => trouble.rejecting(),
+            _ => trouble,
+        })?;
         labels(body, "/metadata/labels")?;
         labels(spec, "/boot_disk/managed_disk/labels")?;
         let name = text(body, "/metadata/name").to_owned();
