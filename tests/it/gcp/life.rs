@@ -153,7 +153,7 @@ async fn removed_in_the_console_and_a_disk_that_stays() {
     for what in [GcpFault::DiskStays, GcpFault::NoEffect, GcpFault::OperationLost, GcpFault::not_ready()] {
         provision(&world, "--gpus L4:1 --port 8080").await;
         fault(&world, "delete_instance", what);
-        remove(&world).await;
+        remove_unseen(&world).await;
     }
     provision(&world, "--gpus L4:1 --port 8080").await;
     fault(&world, "delete_instance", GcpFault::DiskStays);
