@@ -54,25 +54,19 @@ pub(super) trait Kind {
     fn hint(credentials: &Self::Credentials) -> String;
 
     /// The flags of `clouds set` that the cloud takes, beside `--name`, `--endpoint` and `--no-check`.
-    const FLAGS: &'static [&'static str] = &[];
+    const FLAGS: &'static [&'static str];
     /// Those of them that a terminal is asked for where nothing is given and nothing is found.
     const ASKED: &'static [&'static str] = &[];
 
     /// Returns the credentials that `clouds set` was given, and how; none if no flag speaks of any.
-    fn given(_: &Look<'_>, _: &Given) -> Result<Option<(Self::Credentials, Place)>, AccountsError> {
-        Ok(None)
-    }
+    fn given(look: &Look<'_>, given: &Given) -> Result<Option<(Self::Credentials, Place)>, AccountsError>;
 
     /// Returns the credentials in parts, to be sealed; none if they cannot be kept.
-    fn parts(_: &Self::Credentials) -> Option<Parts> {
-        None
-    }
+    fn parts(credentials: &Self::Credentials) -> Option<Parts>;
 
     /// Returns the credentials that were taken apart with [`Kind::parts`]. The error says why they cannot be used here and now,
     /// as it stands after the account.
-    fn restore(_: &Look<'_>, _: &Parts) -> Result<Self::Credentials, String> {
-        Err(UNKNOWN_PARTS.to_owned())
-    }
+    fn restore(look: &Look<'_>, parts: &Parts) -> Result<Self::Credentials, String>;
 
     /// Returns the settings that belong to credentials found somewhere and are not in them: they may be gone from there later.
     fn settings(_: &Look<'_>, _: &AccountId, _: &Self::Credentials) -> Settings {

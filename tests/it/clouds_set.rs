@@ -285,6 +285,22 @@ async fn what_the_provider_refuses_is_not_kept() {
         "{checked:#}"
     );
     world.sandbox.vast().set_credit(&key, 25.0);
+    // Rights and quotas that are missing are named with what to do.
+    world.write("key.json", &world.sandbox.gcp().key_file());
+    let set = world.run("clouds set gcp --credentials key.json").await;
+    assert_eq!(set.code, 0, "{set:?}");
+    let project = world.sandbox.gcp().project().to_owned();
+    world.sandbox.gcp().set_quota(&project, None, "GPUS_ALL_REGIONS", 0.0);
+    let (code, checked) = world.json("clouds check gcp").await;
+    let problem = &account(&checked, "gcp/default")["problems"][0];
+    assert_eq!((code, &problem["kind"]), (1, &json!("quota")), "{checked:#}");
+    assert!(problem["fix"].as_str().unwrap().contains(&project), "{checked:#}");
+    world.sandbox.gcp().deny(&project, &["compute.instances.list"]);
+    let (_, checked) = world.json("clouds check gcp").await;
+    let problem = &account(&checked, "gcp/default")["problems"][0];
+    assert_eq!(problem["kind"], "forbidden", "{checked:#}");
+    assert!(problem["fix"].is_string(), "{checked:#}");
+    assert_eq!(world.run("clouds rm gcp").await.code, 0);
     // A cloud that does not answer may hold machines.
     world.sandbox.add_fault(Fault::on("list_instances", FaultKind::status(503)).always());
     world.sandbox.add_fault(Fault::on("instances", FaultKind::status(503)).always());

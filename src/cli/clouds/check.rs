@@ -8,7 +8,7 @@ use super::view::{self, Problem, Row};
 use crate::accounts::registry::{Account, CLOUD_TIMEOUT, Connected};
 use crate::cli::context::{App, Waits};
 use crate::cli::failure::hint;
-use crate::cloud::{Error, ErrorKind};
+use crate::cloud::{Error, ErrorKind, Which};
 use crate::model::account::{AccountFilter, AccountId};
 use crate::model::duration;
 use crate::provision::acquire::worst;
@@ -72,7 +72,12 @@ async fn ask(account: &Account, timeout: Duration) -> (&Account, Answer) {
     let answer = async {
         let doing = "checking the account";
         let identity = within(timeout, &account.cloud, doing, account.cloud.check()).await?;
-        let lacks = within(timeout, &account.cloud, doing, account.cloud.lacks()).await?;
+        // Without the right to list, `ls` and `rm` would see nothing.
+        let list = account.cloud.find(&Which::AnyMarked);
+        let listed = within(timeout, &account.cloud, "listing machines", list);
+        let (listed, lacks) =
+            tokio::join!(listed, within(timeout, &account.cloud, doing, account.cloud.lacks()));
+        let lacks = listed.and(lacks)?;
         let problem = |lack: crate::cloud::Lack| Problem {
             kind: lack.kind.as_str(),
             message: lack.message,

@@ -51,8 +51,8 @@ use async_trait::async_trait;
 
 use self::credentials::Credentials;
 use super::{
-    Capabilities, Cloud, Created, Deletion, ErrorKind, Found, Identity, Journal, Look, OfferBatch, Pace,
-    Preview, Reached, Recheck, Result, Setup, Support, Which,
+    Capabilities, Cloud, Created, Deletion, ErrorKind, Found, Identity, Journal, Lack, Look, OfferBatch,
+    Pace, Preview, Reached, Recheck, Result, Setup, Support, Which,
 };
 use crate::http;
 use crate::model::account::{AccountId, CloudKind};
@@ -220,6 +220,22 @@ impl Cloud for Gcp {
                 Err(self.api.asked(CHECKING).error(ErrorKind::Forbidden, message, Reached::No))
             }
         }
+    }
+
+    async fn lacks(&self) -> Result<Vec<Lack>> {
+        let project = self.api.get_json::<quotas::Answer>("", "looking at the quotas").await?;
+        let quotas = quotas::Quotas { project: quotas::Limits::new(project), ..quotas::Quotas::default() };
+        let project = &self.settings.project;
+        let lack = quotas.allows_no_gpu().then(|| Lack {
+            kind: ErrorKind::Quota,
+            message: format!(
+                "the quota GPUS_ALL_REGIONS of the project `{project}` is 0, so that no GPU can be had"
+            ),
+            fix: format!(
+                "ask Google for more at https://console.cloud.google.com/iam-admin/quotas?project={project}"
+            ),
+        });
+        Ok(lack.into_iter().collect())
     }
 
     async fn offers(&self, want: &Want) -> Result<OfferBatch> {

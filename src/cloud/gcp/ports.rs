@@ -5,6 +5,7 @@
 //! its tag, so that accounts which never open a port never need the right to look at rules.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -44,11 +45,11 @@ pub(super) async fn open(
         if let Err(error) = journal.made(&rule(&name, &cloud.settings.project)) {
             let message = format!("the record could not be written: {error}");
             let error = cloud.api.asked(OPENING).error(ErrorKind::Unavailable, message, Reached::No);
-            return Err(cleaned(cloud, &made, error).await);
+            return Err(cleaned(cloud, &made, made.len(), error).await);
         }
         made.push(name.clone());
         if let Err(error) = one(cloud, &name, &body, mark, place).await {
-            return Err(cleaned(cloud, &made, error).await);
+            return Err(cleaned(cloud, &made, place, error).await);
         }
     }
     Ok(made)
@@ -110,14 +111,19 @@ pub(super) fn bodies(network: &str, spec: &MachineSpec, mark: &Mark) -> Vec<Valu
     by_range.into_iter().enumerate().map(body).collect()
 }
 
-/// Deletes the rules of an attempt of which no machine was made. If that fails the attempt must not be forgotten, and the
-/// error says so.
-pub(super) async fn cleaned(cloud: &Gcp, rules: &[String], mut error: Box<Error>) -> Box<Error> {
+/// Deletes the rules of an attempt of which no machine was made, of which so many certainly exist. If that fails the attempt must
+/// not be forgotten, and the error says so.
+pub(super) async fn cleaned(
+    cloud: &Gcp,
+    rules: &[String],
+    certain: usize,
+    mut error: Box<Error>,
+) -> Box<Error> {
     if rules.is_empty() {
         return error;
     }
     // One that may have been asked for and was refused for a right is not there, and may not be looked for.
-    let right = matches!(error.kind, ErrorKind::Forbidden | ErrorKind::Auth);
+    let right = certain == 0 && matches!(error.kind, ErrorKind::Forbidden | ErrorKind::Auth);
     match close(cloud, rules).await {
         Ok(Deletion::Gone) => error.reached = Reached::No,
         Ok(Deletion::Pending(_)) => error.reached = Reached::Maybe,
@@ -198,8 +204,21 @@ fn lets_in(rule: &Firewall, network: &str, port: u16, tags: &[String]) -> bool {
         && rule.direction.as_deref() != Some("EGRESS")
         // Our machines have no service account.
         && rule.target_service_accounts.as_ref().is_none_or(Vec::is_empty)
+        && is_from_outside(rule)
         && (targets.is_empty() || targets.iter().any(|target| tags.contains(target)))
         && rule.allowed.iter().flatten().any(|allowed| admits(allowed, port))
+}
+
+/// Whether anybody outside of the network may come in: `default-allow-internal` opens every port, but to nobody else.
+fn is_from_outside(rule: &Firewall) -> bool {
+    let ranges = rule.source_ranges.as_deref().unwrap_or_default();
+    let tags = rule.source_tags.as_deref().unwrap_or_default();
+    let is_public = |range: &String| {
+        let address = range.split('/').next().and_then(|address| address.trim().parse::<Ipv4Addr>().ok());
+        address.is_none_or(|address| !address.is_private())
+    };
+    // Neither ranges nor tags is everybody.
+    if ranges.is_empty() { tags.is_empty() } else { ranges.iter().any(is_public) }
 }
 
 fn admits(allowed: &Allowed, port: u16) -> bool {

@@ -105,6 +105,11 @@ impl Quotas {
         self.first(need, Of::Limit, |metric, amount| if metric.contains("GPUS") { amount } else { 1.0 })
     }
 
+    /// Whether no GPU may be used anywhere, as in every new project.
+    pub(super) fn allows_no_gpu(&self) -> bool {
+        self.project.0.get("GPUS_ALL_REGIONS").is_some_and(|quota| quota.limit < 1.0)
+    }
+
     /// Returns the limit that has no room for a machine now.
     pub(super) fn lacks_room(&self, need: &Need<'_>) -> Option<Short> {
         self.first(need, Of::Rest, |_, amount| amount)

@@ -44,11 +44,14 @@ impl GcpCloud {
         let mut warning = None;
         let kind = match id {
             "instances.delete" => {
-                takes = options.slow_delete;
                 match self.delete(&mut state, index, call) {
                     Ok(left) => warning = left,
                     Err(refused) => return *refused,
                 }
+                // A second one ends with the first.
+                let going =
+                    state.instances[index].going.as_ref().map(|going| going.until.saturating_sub(now));
+                takes = going.unwrap_or(options.slow_delete);
                 "delete"
             }
             "instances.stop" => {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cloud::gcp::samples::*;
-use crate::cloud::{Cloud, Error, ErrorKind, Limit, Look};
+use crate::cloud::{Cloud, Error, ErrorKind, Limit, Look, Reached};
 use crate::http::canned::Reply;
 use crate::model::machine::MachineState;
 
@@ -22,8 +22,9 @@ fn no_machine() -> Reply {
 
 async fn late(operation: Value) -> Box<Error> {
     let look = look(vec![good(&operation)], vec![no_machine()]).await;
-    assert_eq!(look.state, MachineState::Gone);
-    look.failed.unwrap()
+    let failed = look.failed.unwrap();
+    assert_eq!((look.state, failed.reached), (MachineState::Gone, Reached::No));
+    failed
 }
 
 #[tokio::test]
@@ -102,7 +103,9 @@ async fn quotas_say_what_else_would_fail() {
         json!([]),
     ))
     .await;
-    assert_eq!((error.kind, error.limit), (ErrorKind::Quota, Some(Limit::default())));
+    // A smaller machine may still fit.
+    let limit = Limit { instance_type: Some("g2-standard-4".to_owned()), ..Limit::default() };
+    assert_eq!((error.kind, error.limit), (ErrorKind::Quota, Some(limit)));
 }
 
 #[tokio::test]
@@ -112,6 +115,11 @@ async fn other_late_refusals() {
     let error = late(of(412, "CONDITION_NOT_MET", policy)).await;
     assert_eq!((error.kind, error.limit), (ErrorKind::Forbidden, Some(Limit::default())));
     assert!(error.hint.unwrap().contains("vmExternalIpAccess"));
+    let policy =
+        "Location ZONE:us-central1-a violates constraint constraints/gcp.resourceLocations on the resource x";
+    let error = late(of(412, "CONDITION_NOT_MET", policy)).await;
+    let limit = Limit { zone: Some("us-central1-a".to_owned()), ..Limit::default() };
+    assert_eq!((error.kind, error.limit), (ErrorKind::Forbidden, Some(limit)), "other zones may be allowed");
     let error = late(of(400, "INVALID_USAGE", "x")).await;
     assert_eq!(error.kind, ErrorKind::Rejected);
     assert_eq!(error.limit.unwrap().instance_type.as_deref(), Some("g2-standard-4"));
