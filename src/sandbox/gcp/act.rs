@@ -48,10 +48,10 @@ impl GcpCloud {
                     Ok(left) => warning = left,
                     Err(refused) => return *refused,
                 }
-                // A second one ends with the first.
-                let going =
-                    state.instances[index].going.as_ref().map(|going| going.until.saturating_sub(now));
-                takes = going.unwrap_or(options.slow_delete);
+                // It ends with the instance, and so does a second one. Time has passed: ending a machine takes some.
+                let later = self.shared.clock.now();
+                let going = state.instances[index].going.as_ref();
+                takes = going.map_or(options.slow_delete, |going| going.until.saturating_sub(later));
                 "delete"
             }
             "instances.stop" => {
