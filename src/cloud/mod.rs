@@ -245,7 +245,8 @@ pub struct Look {
     pub words: Option<String>,
     /// What is known of its host key.
     pub host_keys: HostKeys,
-    /// The create's own late failure, or the reason why it will never come up.
+    /// The create's own late failure, or the reason why it will never come up. [`Reached::No`] in it says that nothing was
+    /// made after all.
     pub failed: Option<Box<Error>>,
     /// What the cloud says it made.
     pub sold: Sold,

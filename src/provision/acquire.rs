@@ -306,7 +306,9 @@ fn conclude(tried: &[Tried], gathered: &Gathered) -> Failure {
         [ErrorKind::Rejected, ErrorKind::Auth, ErrorKind::Forbidden, ErrorKind::Balance, ErrorKind::Quota]
     {
         if all(kind) {
-            return Failure::new(Kind::Cloud(kind), format!("{}: {words}", last.offer.account));
+            let hint = last.hint.clone();
+            let failure = Failure::new(Kind::Cloud(kind), format!("{}: {words}", last.offer.account));
+            return Failure { hint, ..failure };
         }
     }
     if tried.iter().all(|tried| tried.outcome == Outcome::Dearer) {

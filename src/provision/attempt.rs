@@ -277,6 +277,8 @@ async fn made(
             }
         }
         End::Elsewhere => Reason::Elsewhere,
+        // Refused late, and nothing was made: no other refusal, once that is proven.
+        End::Failed(error) if error.reached == Reached::No => Reason::cloud(Outcome::Refused, error),
         End::Failed(error) => Reason::cloud(Outcome::NotReady, error),
         End::NotReady(why) => Reason::GivenUp { outcome: Outcome::NotReady, why, error: None },
         End::Differs(why) => Reason::GivenUp { outcome: Outcome::Differs, why, error: None },
@@ -373,6 +375,7 @@ async fn undo(
     close_attempt(open, claim, outcome);
     forget_ssh(context, open, events);
     match reason {
+        Reason::GivenUp { error: Some(error), .. } if error.reached == Reached::No => Ended::Refused(error),
         Reason::GivenUp { outcome, why, error } => Ended::GivenUp { outcome, why, error },
         Reason::Interrupted => Ended::Interrupted,
         Reason::Wanted => Ended::Wanted,

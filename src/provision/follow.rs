@@ -215,7 +215,8 @@ impl Loop<'_> {
             events.event(Event::Note { account: Some(&offer.account), message });
         }
         let written = note_running(open, request, &ready, failed.script.as_deref());
-        self.tried.push(Tried { offer, outcome: Outcome::Created, kind: Kind::Note, message: None });
+        let kind = Kind::Note;
+        self.tried.push(Tried { offer, outcome: Outcome::Created, kind, message: None, hint: None });
         if let Err(error) = written {
             // The record on disk still says that it is on its way: `ls` and `rm` find it all the same.
             events.event(Event::Note { account: None, message: error.to_string() });

@@ -37,6 +37,8 @@ pub struct Tried {
     pub kind: Kind,
     /// In words.
     pub message: Option<String>,
+    /// What the user can do about it, where the cloud's folder knows.
+    pub hint: Option<String>,
 }
 
 /// How one pass over the offers ended.
@@ -215,6 +217,9 @@ impl Loop<'_> {
     pub(super) fn refused(&mut self, queue: &mut Queue, offer: Offer, error: &Error, events: &dyn Events) {
         queue.refused(&offer, error);
         self.note(offer, Outcome::Refused, Kind::Cloud(error.kind), error.message.clone(), events);
+        if let Some(tried) = self.tried.last_mut() {
+            tried.hint.clone_from(&error.hint);
+        }
     }
 
     pub(super) fn note(
@@ -226,7 +231,7 @@ impl Loop<'_> {
         events: &dyn Events,
     ) {
         events.event(Event::Refused { offer: &offer, why: message.clone() });
-        self.tried.push(Tried { offer, outcome, kind, message: Some(message) });
+        self.tried.push(Tried { offer, outcome, kind, message: Some(message), hint: None });
     }
 
     /// Counts a machine that was made and given up; returns whether it was the last allowed.

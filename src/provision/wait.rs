@@ -237,8 +237,10 @@ async fn looks(
 
 fn judge(machine: &Waiting<'_>, look: &Look) -> Option<End> {
     if let Some(failed) = &look.failed {
+        // A cloud may say with its late refusal that it made nothing after all.
+        let reached = if failed.reached == Reached::No { Reached::No } else { Reached::Yes };
         let mut error =
-            Error::new(failed.kind, &failed.account, failed.doing, failed.message.clone(), Reached::Yes);
+            Error::new(failed.kind, &failed.account, failed.doing, failed.message.clone(), reached);
         error.limit.clone_from(&failed.limit);
         error.prefer.clone_from(&failed.prefer);
         error.hint.clone_from(&failed.hint);

@@ -12,6 +12,7 @@ const RUNS: usize = 7;
 
 pub async fn run() -> Vec<Figure> {
     let mut figures = waits().await;
+    figures.extend(google().await);
     figures.extend(requests().await);
     figures
 }
@@ -54,6 +55,31 @@ async fn waits() -> Vec<Figure> {
     figures
 }
 
+/// Google's chain is one call long: its key signs its own token, and catalogues, project and regions are asked at once.
+async fn google() -> Vec<Figure> {
+    const ANSWER: u64 = 500;
+    let mut world = World::new().await;
+    world.without_runpod();
+    world.with_gcp();
+    for method in ["GET", "POST"] {
+        let fault = Fault::on_path(method, "/", FaultKind::Delay { ms: ANSWER });
+        world.sandbox.add_fault(fault.cloud("gcp").always());
+    }
+    let mut figures = Vec::new();
+    for (what, is_first) in [("nothing cached", true), ("catalogues cached", false)] {
+        let mut times = Vec::new();
+        for _ in 0..RUNS {
+            if is_first {
+                forget(&world);
+            }
+            times.push(timed(world.gpuprov("offers --gpus L4:1,H200:8 --spot=any".split_whitespace())).await);
+        }
+        let what = format!("`offers` of Google whose every answer takes {ANSWER} ms; {what}");
+        figures.push(Figure::at_most(what, ms(median(times)) / ANSWER as f64, 1.1, " x"));
+    }
+    figures
+}
+
 async fn requests() -> Vec<Figure> {
     let mut figures = Vec::new();
     for (cloud, words) in [
@@ -61,8 +87,11 @@ async fn requests() -> Vec<Figure> {
         ("vast", "--gpus RTX5090:1"),
         ("verda", "--gpus H100:1"),
         ("verda", "--cpu-only"),
+        ("gcp", "--gpus L4:1"),
+        ("gcp", "--cpu-only"),
     ] {
-        let world = world().await;
+        let mut world = world().await;
+        world.with_gcp();
         let mut counts = Vec::new();
         for command in [
             format!("offers {words} --cloud {cloud}"),

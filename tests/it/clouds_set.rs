@@ -89,7 +89,7 @@ async fn from_an_empty_home_to_an_empty_home() {
             ran.stderr.contains(name) && (!told.contains(value.as_str()) || **value == key_file),
             "{ran:?}"
         );
-        assert!(!told.contains(&world.sandbox.gcp().private_key()), "{ran:?}");
+        assert!(!told.contains(world.sandbox.gcp().secret()), "{ran:?}");
         assert!(ran.stderr.contains("checked"), "{ran:?}");
         variables.iter().for_each(|(name, _)| world.unset(name));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
-use gpuprov::sandbox::{LedgerEntry, LeftKind, NebiusLeftKind, Recorded};
+use gpuprov::sandbox::{GcpLeftKind, LedgerEntry, LeftKind, NebiusLeftKind, Recorded};
 use serde_json::Value;
 
 use crate::case::{Case, command, shown};
@@ -16,13 +16,16 @@ pub fn ids(world: &World) -> BTreeSet<String> {
     world.sandbox.alive().into_iter().map(|entry| entry.id).collect()
 }
 
-/// What exists beside machines, and costs money or counts against a quota: disks, in the trash too, and keys.
+/// What exists beside machines, and costs money or counts against a quota: disks, in the trash too, keys, firewall rules,
+/// and operations that may still make something.
 fn disks_and_keys(world: &World) -> Vec<String> {
     let verda = world.sandbox.verda().left();
     let verda = verda.iter().filter(|left| left.kind != LeftKind::Instance).map(ToString::to_string);
     let nebius = world.sandbox.nebius().left();
     let nebius = nebius.iter().filter(|left| left.kind != NebiusLeftKind::Instance).map(ToString::to_string);
-    verda.chain(nebius).collect()
+    let gcp = world.sandbox.gcp().left();
+    let gcp = gcp.iter().filter(|left| left.kind != GcpLeftKind::Instance).map(ToString::to_string);
+    verda.chain(nebius).chain(gcp).collect()
 }
 
 /// The ledger in one line a machine.
@@ -166,10 +169,10 @@ fn provision(
     if ran.code != 6 {
         // A machine at Verda has a disk and a key; where the answer to the key's create was lost, two of one name.
         let left = disks_and_keys(world);
-        // A machine at Nebius has its disk.
+        // A machine at Google or Nebius has its disk.
         let most = match case.plan.subject.name {
             "verda" if ran.code == 0 => 3,
-            "nebius" if ran.code == 0 => 1,
+            "gcp" | "nebius" if ran.code == 0 => 1,
             _ => 0,
         };
         if left.len() > most {
@@ -301,8 +304,9 @@ pub async fn aftermath(
         wrong.push(format!("in the end {left:?} exist"));
     }
     let (verda, nebius) = (world.sandbox.verda().harmed(), world.sandbox.nebius().harmed());
-    if !verda.is_empty() || !nebius.is_empty() {
-        wrong.push(format!("{verda:?} {nebius:?} of somebody else is not as it was"));
+    let gcp = world.sandbox.gcp().harmed();
+    if !verda.is_empty() || !nebius.is_empty() || !gcp.is_empty() {
+        wrong.push(format!("{verda:?} {nebius:?} {gcp:?} of somebody else is not as it was"));
     }
     let last = step(world, program, "ls --json", wrong, trace).await;
     if last.0 != 0 || last.1["machines"].as_array().is_none_or(|rows| !rows.is_empty()) {

@@ -38,21 +38,17 @@ async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Deletion> {
         let found = cloud.api.instance(&known.zone, &known.name, DELETING).await?;
         Ok(found.filter(|instance| told(instance.id.as_ref()) == Some(&handle.id)))
     };
-    match ours().await? {
-        Some(_) => {
-            if let Deletion::Pending(words) = take_down(cloud, handle, &known).await? {
-                return Ok(Deletion::Pending(words));
-            }
-            if let Some(instance) = ours().await? {
-                let status = one_line(instance.status.as_deref().unwrap_or_default(), 40);
-                return Ok(Deletion::Pending(format!("Google still shows it as {status}")));
-            }
+    if ours().await?.is_some() {
+        if let Deletion::Pending(words) = take_down(cloud, handle, &known).await? {
+            return Ok(Deletion::Pending(words));
         }
-        None => {
-            if let Deletion::Pending(words) = never_made(cloud, handle, &known).await? {
-                return Ok(Deletion::Pending(words));
-            }
+        if let Some(instance) = ours().await? {
+            let status = one_line(instance.status.as_deref().unwrap_or_default(), 40);
+            return Ok(Deletion::Pending(format!("Google still shows it as {status}")));
         }
+    }
+    if let Deletion::Pending(words) = never_made(cloud, handle, &known).await? {
+        return Ok(Deletion::Pending(words));
     }
     if let Deletion::Pending(words) = disk(cloud, &known, None).await? {
         return Ok(Deletion::Pending(words));
@@ -111,7 +107,7 @@ async fn take_down(cloud: &Gcp, handle: &Handle, known: &Known) -> Result<Deleti
     }
 }
 
-/// Makes sure that a machine which is not there is not still being made.
+/// Makes sure that a machine which is not there is not still being made. Also of one that was there: its create may go on.
 async fn never_made(cloud: &Gcp, handle: &Handle, known: &Known) -> Result<Deletion> {
     let Some(operation) = known.operation.as_deref() else { return Ok(Deletion::Gone) };
     if cloud.watch.is_settled(operation) || cloud.watch.has_ended(&handle.id) {

@@ -206,6 +206,12 @@ pub(super) fn explain(error: &mut Error, fault: &Fault, asked: &Asked<'_>) {
             error.limit = Some(limit);
             error.hint = Some(hint);
         }
+        // A policy about places: other zones may be allowed.
+        ErrorKind::Forbidden if fault.says("gcp.resourceLocations") => {
+            let zone = asked.attempt.map(|attempt| attempt.zone.clone());
+            error.limit = Some(Limit { zone, ..Limit::default() });
+            error.hint = Some("`zones` in `[gcp]` names the zones that are asked".to_owned());
+        }
         ErrorKind::Forbidden | ErrorKind::Balance => {
             error.limit = Some(Limit::default());
         }
@@ -241,13 +247,23 @@ fn quota(fault: &Fault, asked: &Asked<'_>) -> (Limit, String) {
     };
     let place =
         region.as_deref().map_or_else(|| "all regions".to_owned(), |region| format!("region {region}"));
-    let spot = metric.starts_with("PREEMPTIBLE_").then_some(true);
+    let of_gpus = metric.contains("GPUS");
+    let of_cpus = metric.contains("CPUS");
+    // Spot GPUs have quotas of their own, so that one for GPUs on demand says nothing about them.
+    let spot = match (metric.starts_with("PREEMPTIBLE_"), asked.attempt) {
+        (true, _) => Some(true),
+        (false, Some(attempt)) if of_gpus && region.is_some() => Some(attempt.spot),
+        (false, _) => None,
+    };
     let limit = match (&region, asked.attempt) {
-        // GPUS_ALL_REGIONS, CPUS_ALL_REGIONS: nothing of that kind can be had anywhere.
+        // CPUS_ALL_REGIONS: a smaller type may still fit.
+        (None, Some(attempt)) if of_cpus => {
+            Limit { instance_type: Some(attempt.instance_type.clone()), spot, ..Limit::default() }
+        }
+        // GPUS_ALL_REGIONS: no such GPU can be had anywhere.
+        (None, Some(attempt)) if of_gpus => Limit { gpu: attempt.gpu.clone(), spot, ..Limit::default() },
         (None, _) => Limit { spot, ..Limit::default() },
         (Some(region), Some(attempt)) => {
-            let of_gpus = metric.contains("GPUS");
-            let of_cpus = metric.contains("CPUS");
             Limit {
                 region: Some(region.clone()),
                 gpu: attempt.gpu.clone().filter(|_| of_gpus),

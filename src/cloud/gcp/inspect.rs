@@ -85,7 +85,11 @@ async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Look> {
     let found = cloud.api.instance(&known.zone, &known.name, LOOKING).await?;
     // A namesake that was made later is another machine.
     let found = found.filter(|instance| told(instance.id.as_ref()) == Some(&handle.id));
-    if let Some(failed) = failed_create {
+    if let Some(mut failed) = failed_create {
+        if found.is_none() {
+            // Whatever it left beside is looked for and deleted all the same.
+            failed.reached = Reached::No;
+        }
         let state = if found.is_some() { MachineState::Failed } else { MachineState::Gone };
         let words = Some(failed.message.clone());
         return Ok(Look { failed: Some(failed), words, ..Look::of(state) });

@@ -15,8 +15,9 @@ use crate::model::mark::{Claim, Mark};
 /// In a handle's data: what it is, where that is not a machine.
 const KIND: &str = "kind";
 
-/// The filter for lists: everything that carries our marks.
-pub(super) const OURS: &str = "labels.gpuprov=1";
+/// The filter for lists: everything that has the label of our marks' format. The form for "the label exists" is the documented
+/// one; whether an unquoted number matches a label's text is not written anywhere.
+pub(super) const OURS: &str = "labels.gpuprov:*";
 
 /// What is known of a machine or disk beside its number. A stored format: every field is optional when it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! its tag, so that accounts which never open a port never need the right to look at rules.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -198,8 +199,21 @@ fn lets_in(rule: &Firewall, network: &str, port: u16, tags: &[String]) -> bool {
         && rule.direction.as_deref() != Some("EGRESS")
         // Our machines have no service account.
         && rule.target_service_accounts.as_ref().is_none_or(Vec::is_empty)
+        && is_from_outside(rule)
         && (targets.is_empty() || targets.iter().any(|target| tags.contains(target)))
         && rule.allowed.iter().flatten().any(|allowed| admits(allowed, port))
+}
+
+/// Whether anybody outside of the network may come in: `default-allow-internal` opens every port, but to nobody else.
+fn is_from_outside(rule: &Firewall) -> bool {
+    let ranges = rule.source_ranges.as_deref().unwrap_or_default();
+    let tags = rule.source_tags.as_deref().unwrap_or_default();
+    let is_public = |range: &String| {
+        let address = range.split('/').next().and_then(|address| address.trim().parse::<Ipv4Addr>().ok());
+        address.is_none_or(|address| !address.is_private())
+    };
+    // Neither ranges nor tags is everybody.
+    if ranges.is_empty() { tags.is_empty() } else { ranges.iter().any(is_public) }
 }
 
 fn admits(allowed: &Allowed, port: u16) -> bool {

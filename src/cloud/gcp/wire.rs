@@ -189,6 +189,10 @@ pub(super) struct Firewall {
     #[serde(deserialize_with = "lenient")]
     pub(super) disabled: Option<bool>,
     #[serde(deserialize_with = "lenient_list")]
+    pub(super) source_ranges: Option<Vec<String>>,
+    #[serde(deserialize_with = "lenient_list")]
+    pub(super) source_tags: Option<Vec<String>>,
+    #[serde(deserialize_with = "lenient_list")]
     pub(super) target_tags: Option<Vec<String>>,
     #[serde(deserialize_with = "lenient_list")]
     pub(super) target_service_accounts: Option<Vec<String>>,

@@ -28,6 +28,7 @@ pub struct Gcp {
     plug: Plug,
     project: String,
     foreign: String,
+    secret: std::sync::OnceLock<String>,
     /// What was there of somebody else's, from the start and since.
     theirs: std::sync::Mutex<Vec<GcpLeft>>,
 }
@@ -41,7 +42,7 @@ impl Gcp {
         let foreign = cloud.put(&project, &GcpSeed::foreign("jupyter-team"))?;
         let plug = Plug::start(cloud.clone(), Arc::clone(&shared)).await?;
         let theirs = std::sync::Mutex::new(cloud.left(true));
-        Ok(Gcp { shared, cloud, plug, project, foreign, theirs })
+        Ok(Gcp { shared, cloud, plug, project, foreign, secret: std::sync::OnceLock::new(), theirs })
     }
 
     /// For what all clouds have.
@@ -92,10 +93,13 @@ impl Gcp {
         file.ok_or_else(|| io::Error::other("no such project"))
     }
 
-    /// The private key inside of the key files, as it stands there in JSON: what must be in no output.
-    pub fn private_key(&self) -> String {
-        let key = RsaKey::shared().map(|key| key.pem().lines().nth(1).unwrap_or_default().to_owned());
-        key.unwrap_or_default()
+    /// One line of the private key inside of the key files: what must be in no output.
+    pub fn secret(&self) -> &str {
+        self.secret.get_or_init(|| {
+            // The first lines are the public half.
+            let line = RsaKey::shared().ok().and_then(|key| key.pem().lines().nth(10).map(str::to_owned));
+            line.unwrap_or_else(|| "no key".to_owned())
+        })
     }
 
     /// A key file whose key was deleted: Google knows it no more.

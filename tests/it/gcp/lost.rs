@@ -62,7 +62,11 @@ async fn a_machine_still_being_made_is_removed_for_good() {
 
     fault(&world, "insert_instance", GcpFault::OperationSlow { ms: 1500 });
     let mut child = world.start("provision --gpus L4:1 --name dev");
-    until("the create", || world.asked("wait_operation") > 1).await;
+    until("the create", || world.asked("insert_instance") == 2).await;
+    until("its record", || {
+        world.record("dev").is_some_and(|record| record.to_string().contains("operation-"))
+    })
+    .await;
     child.kill().await.unwrap();
     let removed = world.run("rm dev --yes").await;
     assert_eq!(removed.code, 0, "{removed:?}");

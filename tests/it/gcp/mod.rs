@@ -67,10 +67,15 @@ fn bodies(world: &World, operation: &str) -> Vec<Value> {
     hits.map(|one| one.body.clone().unwrap_or_default()).collect()
 }
 
-/// Fails if anything of ours is left, or anything of somebody else's is not as it was.
-fn nothing_is_left(world: &World) {
+/// Fails if anything of ours is left.
+fn nothing_of_ours_is_left(world: &World) {
     let left = world.sandbox.gcp().left();
     assert!(left.is_empty(), "left: {left:#?}");
+}
+
+/// Fails if anything of ours is left, or anything of somebody else's is not as it was.
+fn nothing_is_left(world: &World) {
+    nothing_of_ours_is_left(world);
     let harmed = world.sandbox.gcp().harmed();
     assert!(harmed.is_empty(), "harmed: {harmed:#?}");
     world.assert_empty();

@@ -53,7 +53,7 @@ async fn a_network_that_lets_no_ssh_in_is_told_with_the_command() {
     let ran = world.run("provision --gpus L4:1 --name dev --boot-timeout 6s --attempts 1").await;
     assert_eq!(ran.code, 5, "{ran:?}");
     assert!(ran.stderr.contains("gcloud compute firewall-rules create"), "{ran:?}");
-    nothing_is_left(&world);
+    nothing_of_ours_is_left(&world);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,10 +18,24 @@ async fn no_room_in_one_zone_and_a_hint_to_another() {
     let world = world().await;
     late(&world, GcpOperationError::exhausted_but(&["us-central1-c"]));
     let ran = provision(&world, "--gpus L4:1 --region us-central1").await;
-    assert_eq!(outcomes(&ran), ["not_ready", "created"], "{ran:#}");
+    assert_eq!(outcomes(&ran), ["refused", "created"], "{ran:#}");
     assert_eq!(ran["tried"][0]["kind"], json!("no_capacity"));
     assert_eq!(zones(&world), ["us-central1-a", "us-central1-c"]);
     remove(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_refusal_counts_for_no_attempt() {
+    let world = world().await;
+    let exhausted = GcpFault::late(GcpOperationError::exhausted());
+    world.sandbox.gcp().add_fault(Fault::on("insert_instance", exhausted.clone().into()).times(5));
+    let ran = provision(&world, "--gpus L4:1 --attempts 1").await;
+    assert_eq!(outcomes(&ran).len(), 6, "{ran:#}");
+    remove(&world).await;
+    always(&world, "insert_instance", exhausted);
+    let ran = world.run("provision --gpus L4:1 --name dev").await;
+    assert_eq!(ran.code, 3, "{ran:?}");
+    nothing_is_left(&world);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -70,7 +84,7 @@ async fn a_quota_of_zero_over_all_zones_ends_it() {
     late(&world, GcpOperationError::quota("NVIDIA_L4_GPUS", 1.0, Some("us-central1")));
     let before = world.asked("insert_instance");
     let ran = provision(&world, "--gpus L4:1").await;
-    assert_eq!(outcomes(&ran), ["not_ready", "created"], "{ran:#}");
+    assert_eq!(outcomes(&ran), ["refused", "created"], "{ran:#}");
     assert!(!zones(&world)[before + 1].starts_with("us-central1"), "{:?}", zones(&world));
     remove(&world).await;
 }
@@ -85,7 +99,8 @@ async fn an_operation_that_fails_and_leaves_something() {
                 GcpOperationError { leaves, ..GcpOperationError::plain(status, code, "It went wrong.") };
             late(&world, error);
             let ran = provision(&world, "--gpus L4:1 --port 8080").await;
-            assert_eq!(outcomes(&ran), ["not_ready", "created"], "{leaves:?} {ran:#}");
+            let first = if leaves == GcpLeaves::Instance { "not_ready" } else { "refused" };
+            assert_eq!(outcomes(&ran), [first, "created"], "{leaves:?} {ran:#}");
             assert_eq!(world.sandbox.alive().len(), 1, "{leaves:?}");
             remove(&world).await;
         }
@@ -148,7 +163,7 @@ async fn what_stands_in_the_way_is_told_with_what_mends_it() {
         assert!(ran.code == 3 || ran.code == 4, "{words}: {ran:?}");
         assert!(ran.stderr.contains(words), "{words}: {ran:?}");
         assert!(world.asked("insert_instance") <= 1, "{words}: no zone would do better");
-        nothing_is_left(&world);
+        nothing_of_ours_is_left(&world);
     }
 }
 

@@ -1,5 +1,7 @@
 //! Accounts at clouds other than RunPod, whose only account every world begins with.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::World;
 
 impl World {
@@ -38,13 +40,39 @@ impl World {
         self.set("NEBIUS_TENANT_ID", tenant);
     }
 
+    /// Adds the first account at Google Cloud by a key file, which is not below HOME. The config file then has the port of the
+    /// machines' sshd for all VM clouds, so that this one is added last.
+    pub fn with_gcp(&mut self) {
+        let gcp = self.sandbox.gcp();
+        let (endpoint, key, port) = (gcp.endpoint(), gcp.key_file(), self.sandbox.vm_ssh_port());
+        let tables = ["verda", "nebius", "gcp"].map(|cloud| {
+            format!(
+                "[{cloud}]
+ssh_port = {port}
+"
+            )
+        });
+        self.config(&format!(
+            "[defaults]
+k8s = false
+{}",
+            tables.concat()
+        ));
+        let file = self.aside.path().join("gcp-key.json");
+        std::fs::write(&file, key).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        self.set("GPUPROV_GCP_ENDPOINT", endpoint);
+        self.set("GOOGLE_APPLICATION_CREDENTIALS", file);
+    }
+
     /// Everything that must be in no output and in no file.
-    pub fn secrets(&self) -> [&str; 4] {
+    pub fn secrets(&self) -> [&str; 5] {
         [
             self.sandbox.runpod_key(),
             self.sandbox.vast().key(),
             self.sandbox.verda().client_secret(),
             self.sandbox.nebius().token(),
+            self.sandbox.gcp().secret(),
         ]
     }
 }

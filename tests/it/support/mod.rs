@@ -24,6 +24,8 @@ const CONFIG: &str = "[wait]\npoll = \"100ms\"\ngrace = \"1s\"\n";
 pub struct World {
     pub sandbox: Sandbox,
     home: TempDir,
+    /// Holds what must not be found below HOME.
+    aside: TempDir,
     variables: Vec<(OsString, OsString)>,
 }
 
@@ -49,7 +51,8 @@ impl World {
         let mut options = Options::for_tests(scratch);
         change(&mut options);
         let sandbox = Sandbox::start(options).await.unwrap();
-        let mut world = World { sandbox, home, variables: Vec::new() };
+        let aside = tempfile::Builder::new().prefix("a").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let mut world = World { sandbox, home, aside, variables: Vec::new() };
         world.write(".config/gpuprov/config.toml", CONFIG);
         world.set("GPUPROV_RUNPOD_ENDPOINT", world.sandbox.runpod_endpoint());
         world.set("RUNPOD_API_KEY", world.sandbox.runpod_key().to_owned());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cloud::gcp::samples::*;
-use crate::cloud::{Cloud, Error, ErrorKind, Limit, Look};
+use crate::cloud::{Cloud, Error, ErrorKind, Limit, Look, Reached};
 use crate::http::canned::Reply;
 use crate::model::machine::MachineState;
 
@@ -22,8 +22,9 @@ fn no_machine() -> Reply {
 
 async fn late(operation: Value) -> Box<Error> {
     let look = look(vec![good(&operation)], vec![no_machine()]).await;
-    assert_eq!(look.state, MachineState::Gone);
-    look.failed.unwrap()
+    let failed = look.failed.unwrap();
+    assert_eq!((look.state, failed.reached), (MachineState::Gone, Reached::No));
+    failed
 }
 
 #[tokio::test]

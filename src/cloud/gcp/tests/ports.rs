@@ -133,12 +133,16 @@ async fn ssh_that_nothing_lets_in_is_told_with_the_command() {
         json!({"targetServiceAccounts": ["a@b"]}),
         json!({"network": "https://www.googleapis.com/compute/v1/projects/lab-1/global/networks/other"}),
         json!({"allowed": [{"IPProtocol": "udp"}]}),
+        json!({"sourceRanges": ["10.128.0.0/9"]}),
+        json!({"sourceRanges": [], "sourceTags": ["web"]}),
     ] {
         assert!(look(json!([ssh(shut.clone())])).await.is_some(), "{shut}");
     }
     for open in [
         json!({}),
         json!({"targetTags": ["ours"]}),
+        json!({"sourceRanges": ["10.0.0.0/8", "203.0.113.0/24"]}),
+        json!({"sourceRanges": null}),
         json!({"allowed": [{"IPProtocol": "all"}]}),
         json!({"allowed": [{"IPProtocol": "tcp"}]}),
         json!({"allowed": [{"IPProtocol": "6", "ports": ["22"]}]}),
