@@ -51,7 +51,9 @@ pub(super) async fn create(
             handle.side = rules.iter().map(|name| rule(name, &cloud.settings.project)).collect();
             Ok(Created { handle, notes })
         }
-        Err(error) if error.reached == Reached::No => Err(ports::cleaned(cloud, &rules, error).await),
+        Err(error) if error.reached == Reached::No => {
+            Err(ports::cleaned(cloud, &rules, rules.len(), error).await)
+        }
         Err(error) => Err(error),
     }
 }

@@ -256,12 +256,10 @@ fn quota(fault: &Fault, asked: &Asked<'_>) -> (Limit, String) {
         (false, _) => None,
     };
     let limit = match (&region, asked.attempt) {
-        // CPUS_ALL_REGIONS: a smaller type may still fit.
-        (None, Some(attempt)) if of_cpus => {
+        // CPUS_ALL_REGIONS, GPUS_ALL_REGIONS: of a quota of nothing nothing can be had anywhere, of another a smaller type may fit.
+        (None, Some(attempt)) if !fault.says("Limit: 0") => {
             Limit { instance_type: Some(attempt.instance_type.clone()), spot, ..Limit::default() }
         }
-        // GPUS_ALL_REGIONS: no such GPU can be had anywhere.
-        (None, Some(attempt)) if of_gpus => Limit { gpu: attempt.gpu.clone(), spot, ..Limit::default() },
         (None, _) => Limit { spot, ..Limit::default() },
         (Some(region), Some(attempt)) => {
             Limit {

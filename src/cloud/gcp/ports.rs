@@ -45,11 +45,11 @@ pub(super) async fn open(
         if let Err(error) = journal.made(&rule(&name, &cloud.settings.project)) {
             let message = format!("the record could not be written: {error}");
             let error = cloud.api.asked(OPENING).error(ErrorKind::Unavailable, message, Reached::No);
-            return Err(cleaned(cloud, &made, error).await);
+            return Err(cleaned(cloud, &made, made.len(), error).await);
         }
         made.push(name.clone());
         if let Err(error) = one(cloud, &name, &body, mark, place).await {
-            return Err(cleaned(cloud, &made, error).await);
+            return Err(cleaned(cloud, &made, place, error).await);
         }
     }
     Ok(made)
@@ -111,14 +111,19 @@ pub(super) fn bodies(network: &str, spec: &MachineSpec, mark: &Mark) -> Vec<Valu
     by_range.into_iter().enumerate().map(body).collect()
 }
 
-/// Deletes the rules of an attempt of which no machine was made. If that fails the attempt must not be forgotten, and the
-/// error says so.
-pub(super) async fn cleaned(cloud: &Gcp, rules: &[String], mut error: Box<Error>) -> Box<Error> {
+/// Deletes the rules of an attempt of which no machine was made, of which so many certainly exist. If that fails the attempt must
+/// not be forgotten, and the error says so.
+pub(super) async fn cleaned(
+    cloud: &Gcp,
+    rules: &[String],
+    certain: usize,
+    mut error: Box<Error>,
+) -> Box<Error> {
     if rules.is_empty() {
         return error;
     }
     // One that may have been asked for and was refused for a right is not there, and may not be looked for.
-    let right = matches!(error.kind, ErrorKind::Forbidden | ErrorKind::Auth);
+    let right = certain == 0 && matches!(error.kind, ErrorKind::Forbidden | ErrorKind::Auth);
     match close(cloud, rules).await {
         Ok(Deletion::Gone) => error.reached = Reached::No,
         Ok(Deletion::Pending(_)) => error.reached = Reached::Maybe,

@@ -67,7 +67,7 @@ async fn every_shape_where_it_is_sold() {
         rows(&cpu).iter().all(|row| row["vcpus"].as_f64().unwrap() >= 16.0 && row["disk_gb"] == json!(10))
     );
     assert!(
-        ["e2", "n2", "n2d", "c3"]
+        ["e2", "n2", "c3"]
             .iter()
             .all(|family| { types(&cpu).iter().any(|ty| ty.starts_with(&format!("{family}-"))) }),
         "{:?}",
@@ -78,7 +78,8 @@ async fn every_shape_where_it_is_sold() {
     assert!(rows(&europe).iter().all(|row| row["continent"] == json!("europe")));
     let zone = offers(&world, "--gpus T4:1 --zone us-central1-a").await;
     assert_eq!(types(&zone), ["n1-standard-4", "n1-standard-8"]);
-    assert_eq!(types(&offers(&world, "--gpus T4:1 --ram 50 --zone us-central1-a").await).len(), 4);
+    let roomy = offers(&world, "--gpus T4:1 --ram 50 --zone us-central1-a").await;
+    assert_eq!(types(&roomy), ["n1-highmem-8", "n1-standard-16"]);
     assert_eq!(types(&offers(&world, "--instance-type n1-highmem-8:2").await), ["n1-highmem-8"]);
     let (code, wrong) = world.json("offers --cloud gcp --zone us-central1-x --gpus L4").await;
     assert_eq!((code, rows(&wrong).len()), (0, 0), "{wrong:#}");

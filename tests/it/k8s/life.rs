@@ -229,10 +229,9 @@ async fn a_startup_script_comes_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_here_it_goes_on_there() {
     let world = world().await;
-    fault(&world, "hangs", 20);
+    fault(&world, "slow", 1000);
     let mut child = world.start("provision --gpus H100:1 --region FI --name dev --k8s");
-    until("the start of k3s", || !world.sandbox.alive().is_empty() && calls(&world).contains("show k3s"))
-        .await;
+    until("the wait", || world.record("dev").is_some_and(|record| record["state"] == "running")).await;
     child.kill().await.unwrap();
     assert_eq!(world.record("dev").unwrap()["state"], "running", "whatever becomes of the process");
     mend(&world);
@@ -266,23 +265,45 @@ async fn killed_there_it_is_told_and_taken_up_again() {
     }
 }
 
+/// Puts a script around ssh that counts in `n` and does `what` before a login; returns the PATH as it was.
+async fn wrap(world: &mut World, what: &str) -> String {
+    let real = world.program("sh").arg("-c").arg("command -v ssh").output().await.unwrap();
+    let real = String::from_utf8(real.stdout).unwrap();
+    let script = format!(
+        "#!/bin/sh\ncase \"$*\" in *' -G '*) exec REAL \"$@\" ;; esac\n\
+         n=$(cat \"$HOME/n\" 2>/dev/null || echo 0); echo $((n + 1)) >\"$HOME/n\"\n{what}\nexec REAL \"$@\"\n"
+    );
+    world.write("bin/ssh", &script.replace("REAL", real.trim()));
+    let folder = world.home().join("bin");
+    std::fs::set_permissions(folder.join("ssh"), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let all = std::env::var("PATH").unwrap();
+    world.set("PATH", format!("{}:{all}", folder.display()));
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_started_in_the_login_that_there_is_already() {
+    let mut world = world().await;
+    wrap(&mut world, "echo \"$*\" >>\"$HOME/logins\"").await;
+    let mut logins = Vec::new();
+    for flags in ["--no-k8s", ""] {
+        let _ = std::fs::remove_file(world.home().join("logins"));
+        provision(&world, flags).await;
+        let lines = std::fs::read_to_string(world.home().join("logins")).unwrap();
+        // One that came before sshd let us in may be among them.
+        logins.push(lines.lines().filter(|line| line.ends_with("sh -s")).count());
+        assert_eq!(calls(&world).contains("systemd-run"), flags.is_empty());
+        remove(&world).await;
+    }
+    assert!(logins.iter().all(|count| (1..=2).contains(count)), "{logins:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_connection_changes_nothing() {
     let mut world = world().await;
     // Every third connection breaks off after a while.
-    let real = world.program("sh").arg("-c").arg("command -v ssh").output().await.unwrap();
-    let real = String::from_utf8(real.stdout).unwrap();
-    let flaky = format!(
-        "#!/bin/sh\nn=$(cat \"$HOME/n\" 2>/dev/null || echo 0); echo $((n + 1)) >\"$HOME/n\"\n\
-         case \"$*\" in *' -G '*) exec {0} \"$@\" ;; esac\n\
-         [ $((n % 3)) != 2 ] || exec timeout -s KILL 0.1 {0} \"$@\"\nexec {0} \"$@\"\n",
-        real.trim()
-    );
-    world.write("bin/ssh", &flaky);
-    let path = world.home().join("bin");
-    std::fs::set_permissions(path.join("ssh"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let all = std::env::var("PATH").unwrap();
-    world.set("PATH", format!("{}:{all}", path.display()));
+    let all = wrap(&mut world, "[ $((n % 3)) != 2 ] || exec timeout -s KILL 0.1 REAL \"$@\"").await;
     let ran = provision(&world, "--k8s").await;
     assert!(ran.stderr.contains("cluster: one node"), "{}", ran.stderr);
     world.set("PATH", all);
@@ -292,10 +313,10 @@ async fn a_lost_connection_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn who_stops_a_wait_gets_what_the_code_says() {
     let world = world().await;
-    fault(&world, "hangs", 1000);
+    fault(&world, "slow", 1000);
     let child = world.start("provision --gpus H100:1 --region FI --name dev --k8s");
-    until("the start of k3s", || !world.sandbox.alive().is_empty() && calls(&world).contains("show k3s"))
-        .await;
+    // The record says that it runs before the wait begins.
+    until("the wait", || world.record("dev").is_some_and(|record| record["state"] == "running")).await;
     crate::interrupt::signal(&child, Signal::SIGINT);
     let ran = ended(child).await;
     assert_eq!(ran.code, 130, "{ran:?}");
@@ -304,7 +325,8 @@ async fn who_stops_a_wait_gets_what_the_code_says() {
     fault(&world, "slow", 1000);
     provision(&world, "").await;
     let child = world.start("k8s setup dev");
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    let asked = || count(&calls(&world), "is-active --quiet gpuprov-k3s");
+    until("the second start", || asked() >= 2).await;
     crate::interrupt::signal(&child, Signal::SIGINT);
     let ran = ended(child).await;
     assert!(ran.code == 130 && ran.stderr.contains("goes on there"), "{ran:?}");

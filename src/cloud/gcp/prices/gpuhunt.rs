@@ -51,9 +51,10 @@ pub(super) fn parse(text: &[u8]) -> Result<Table, String> {
     let known: HashMap<(&str, u32), &Shape> =
         shapes().iter().map(|shape| ((shape.machine_type, shape.gpu_count()), shape)).collect();
     let mut table = Table::default();
+    let mut names = Names::new();
     Rows::new(text, &COLUMNS)?.each(|row| {
         let shape = row.count(COUNT).and_then(|count| known.get(&(row.text(NAME), count)));
-        let Some(shape) = shape.filter(|shape| is_it(&row, shape)) else { return };
+        let Some(shape) = shape.filter(|shape| is_it(&row, shape, &mut names)) else { return };
         let (zone, spot) = (row.text(ZONE), flag(row.text(SPOT)));
         let price = row.price(PRICE).filter(|price| price.is_positive());
         if let (Some(_), Some(spot), Some(price)) = (region_of(zone), spot, price) {
@@ -63,12 +64,16 @@ pub(super) fn parse(text: &[u8]) -> Result<Table, String> {
     Ok(table)
 }
 
+/// Cards as we name them, by what rows say: there are thousands of rows and a handful of cards.
+type Names = HashMap<String, String>;
+
 /// Whether the row is about that machine, at a price at which it can be had.
-fn is_it(row: &Row<'_>, shape: &Shape) -> bool {
-    let gpu = match &shape.cards {
-        None => true,
-        Some(cards) => Gpu::identify(row.text(GPU), row.number(GPU_MEMORY)).name == cards.gpu.name,
-    };
+fn is_it(row: &Row<'_>, shape: &Shape, names: &mut Names) -> bool {
+    let gpu = shape.cards.as_ref().is_none_or(|cards| {
+        let name = names.entry(format!("{} {}", row.text(GPU), row.text(GPU_MEMORY)));
+        let name = name.or_insert_with(|| Gpu::identify(row.text(GPU), row.number(GPU_MEMORY)).name);
+        *name == cards.gpu.name
+    });
     gpu && is_close(row.number(CPU), f64::from(shape.vcpus))
         && is_close(row.number(MEMORY), shape.memory_gib)
         && !is_booked_ahead(row)

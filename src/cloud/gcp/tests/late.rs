@@ -103,7 +103,9 @@ async fn quotas_say_what_else_would_fail() {
         json!([]),
     ))
     .await;
-    assert_eq!((error.kind, error.limit), (ErrorKind::Quota, Some(Limit::default())));
+    // A smaller machine may still fit.
+    let limit = Limit { instance_type: Some("g2-standard-4".to_owned()), ..Limit::default() };
+    assert_eq!((error.kind, error.limit), (ErrorKind::Quota, Some(limit)));
 }
 
 #[tokio::test]
@@ -113,6 +115,11 @@ async fn other_late_refusals() {
     let error = late(of(412, "CONDITION_NOT_MET", policy)).await;
     assert_eq!((error.kind, error.limit), (ErrorKind::Forbidden, Some(Limit::default())));
     assert!(error.hint.unwrap().contains("vmExternalIpAccess"));
+    let policy =
+        "Location ZONE:us-central1-a violates constraint constraints/gcp.resourceLocations on the resource x";
+    let error = late(of(412, "CONDITION_NOT_MET", policy)).await;
+    let limit = Limit { zone: Some("us-central1-a".to_owned()), ..Limit::default() };
+    assert_eq!((error.kind, error.limit), (ErrorKind::Forbidden, Some(limit)), "other zones may be allowed");
     let error = late(of(400, "INVALID_USAGE", "x")).await;
     assert_eq!(error.kind, ErrorKind::Rejected);
     assert_eq!(error.limit.unwrap().instance_type.as_deref(), Some("g2-standard-4"));
