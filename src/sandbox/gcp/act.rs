@@ -44,11 +44,14 @@ impl GcpCloud {
         let mut warning = None;
         let kind = match id {
             "instances.delete" => {
-                takes = options.slow_delete;
                 match self.delete(&mut state, index, call) {
                     Ok(left) => warning = left,
                     Err(refused) => return *refused,
                 }
+                // It ends with the instance, and so does a second one. Time has passed: ending a machine takes some.
+                let later = self.shared.clock.now();
+                let going = state.instances[index].going.as_ref();
+                takes = going.map_or(options.slow_delete, |going| going.until.saturating_sub(later));
                 "delete"
             }
             "instances.stop" => {

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::GcpCloud;
+use super::operation::Operation;
 use crate::sandbox::lock;
 
 /// What kind of thing is left.
@@ -30,7 +31,7 @@ pub struct GcpLeft {
     pub kind: GcpLeftKind,
     /// The cloud's own numeric id.
     pub id: String,
-    /// Its name.
+    /// Its name; of an operation what it does to which resource.
     pub name: String,
     /// Label of the account.
     pub account: String,
@@ -63,7 +64,8 @@ impl GcpCloud {
         let rules = state.rules.iter().filter(|rule| rule.foreign == foreign && rule.ends_at.is_none());
         left.extend(rules.map(|rule| entry(GcpLeftKind::Rule, &rule.id, rule.name(), &rule.account)));
         let running = state.operations.iter().filter(|one| !foreign && !one.is_done(now));
-        left.extend(running.map(|one| entry(GcpLeftKind::Operation, &one.id, &one.name, &one.account)));
+        let what = |one: &Operation| format!("{} {}", one.kind, one.target);
+        left.extend(running.map(|one| entry(GcpLeftKind::Operation, &one.id, &what(one), &one.account)));
         left.sort();
         left
     }

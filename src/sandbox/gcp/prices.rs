@@ -3,6 +3,7 @@
 //! They need no credentials. Layouts: <https://github.com/dstackai/gpuhunt> (`_internal/catalog.py`) and
 //! <https://github.com/skypilot-org/skypilot> (`sky/catalog/data_fetchers/fetch_gcp.py`). Prices in `catalog/gcp-vms.csv` are a
 //! copy of 2026 for the usual zones, with its wrong on-demand rows for A100-80GB, H100 and H200, some of them below their own spot price;
+//! those of n2d, c3d and c3-standard are estimates.
 //! `catalog/gcp-gpuhunt.csv` is made from it with list prices in their place, has no H200 at all, and two rows of a reservation
 //! product. Both have machines that are not ours to sell, and TPUs.
 

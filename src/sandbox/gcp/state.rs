@@ -244,7 +244,11 @@ impl State {
         one.machine.take().inspect(|_| shared.addresses.give_back(one.address));
         one.gone = true;
         let id = one.id.clone();
-        shared.ledger.ended("gcp", &id, shared.clock.date(shared.clock.now()));
+        let now = shared.clock.now();
+        shared.ledger.ended("gcp", &id, shared.clock.date(now));
+        // Nothing is left for an insert to do that takes longer.
+        let inserts = self.operations.iter_mut().filter(|one| one.target_id == id && one.kind == "insert");
+        inserts.for_each(|one| one.done_at = one.done_at.min(now));
         let mine = |disk: &Disk| disk.user.as_ref().is_some_and(|(user, _)| *user == id);
         self.disks.retain(|disk| !mine(disk) || disks_stay || !disk.auto_delete);
         self.disks.iter_mut().filter(|disk| mine(disk)).for_each(|disk| disk.user = None);
