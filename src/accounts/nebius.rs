@@ -1,5 +1,6 @@
 //! The accounts at Nebius.
 
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use super::given::Given;
 use super::kind::{Kind, Official};
 use super::nebius_parts;
 use super::seal::Parts;
-use super::sources::{Look, Place, open_to_others, read_own};
+use super::sources::{Look, Place, open_to_others};
 use super::store::Settings;
 use crate::cloud::nebius::cli_files::{Profile, in_config};
 use crate::cloud::nebius::credentials::{Credentials, TokenSource, in_key_file};
@@ -32,9 +33,10 @@ const KEY_FILE: &str = ".nebius/credentials.json";
 /// How they are made.
 pub(super) struct Accounts;
 
-/// Credentials, and the tenant that stands beside them.
+/// Credentials that were found, and the tenant that stands beside them.
 pub(super) struct Found {
-    credentials: Credentials,
+    /// What they are; or why they cannot be used. Others are then not looked for: another account would pay.
+    credentials: Result<Credentials, String>,
     tenant: Option<String>,
     /// Whether the tenant of the settings counts, not what else lies around.
     settled: bool,
@@ -66,7 +68,7 @@ impl Kind for Accounts {
         let default = *account == AccountId::default_of(account.cloud());
         let alone = |credentials| Found { credentials, tenant: None, settled: false };
         if default && let Some(token) = look.env.get(&env::NEBIUS_IAM_TOKEN).and_then(Credentials::token) {
-            return Some((alone(token), Place::Variable(env::NEBIUS_IAM_TOKEN.name)));
+            return Some((alone(Ok(token)), Place::Variable(env::NEBIUS_IAM_TOKEN.name)));
         }
         if let Some((found, place)) = in_table(look, account, default, warnings) {
             return Some((alone(found), place));
@@ -77,25 +79,29 @@ impl Kind for Accounts {
         let home = look.paths.home.as_ref()?;
         profile(look, home, warnings).or_else(|| {
             let path = home.join(KEY_FILE);
-            let key = unless_unusable(&path, in_key_file(&read_own(&path, warnings)?), warnings)?;
-            warn_if_open(&path, warnings);
-            Some((alone(key), Place::OwnFile(path)))
+            Some((alone(key(&path, own_text(&path)?, warnings)), Place::OwnFile(path)))
         })
+    }
+
+    fn unusable(found: &Found) -> Option<&str> {
+        found.credentials.as_ref().err().map(String::as_str)
     }
 
     fn given(look: &Look<'_>, given: &Given) -> Result<Option<(Found, Place)>, AccountsError> {
         let tenant = given.tenant.clone();
         let found = nebius_parts::given(look, given)?;
-        Ok(found.map(|(credentials, place)| (Found { credentials, tenant, settled: true }, place)))
+        Ok(found.map(|(credentials, place)| {
+            (Found { credentials: Ok(credentials), tenant, settled: true }, place)
+        }))
     }
 
     fn parts(found: &Found) -> Option<Parts> {
-        nebius_parts::apart(&found.credentials)
+        nebius_parts::apart(found.credentials.as_ref().ok()?)
     }
 
     fn restore(look: &Look<'_>, parts: &Parts) -> Result<Found, String> {
         let credentials = nebius_parts::together(look, parts)?;
-        Ok(Found { credentials, tenant: None, settled: true })
+        Ok(Found { credentials: Ok(credentials), tenant: None, settled: true })
     }
 
     fn settings(look: &Look<'_>, account: &AccountId, found: &Found) -> Settings {
@@ -117,11 +123,11 @@ impl Kind for Accounts {
     }
 
     fn secret(found: &Found) -> Secret {
-        found.credentials.whole()
+        found.credentials.as_ref().map_or_else(|_| Secret::new(String::new()), Credentials::whole)
     }
 
     fn hint(found: &Found) -> String {
-        found.credentials.hint()
+        found.credentials.as_ref().map_or_else(|_| String::new(), Credentials::hint)
     }
 
     fn cloud(
@@ -132,8 +138,13 @@ impl Kind for Accounts {
     ) -> Result<Arc<dyn Cloud>, AccountsError> {
         let table = look.config.nebius.of(&setup.account);
         let tenant = tenant(look, &setup.account, &found);
+        let credentials = found.credentials.map_err(|why| AccountsError::NotUsed {
+            account: setup.account.clone(),
+            place: "its credentials".to_owned(),
+            why,
+        })?;
         let settings = nebius::Settings {
-            credentials: found.credentials,
+            credentials,
             tenant,
             projects: table.projects.unwrap_or_default(),
             ssh_port: table.ssh_port.unwrap_or(nebius::SSH_PORT),
@@ -159,48 +170,74 @@ fn in_table(
     account: &AccountId,
     default: bool,
     warnings: &mut Vec<String>,
-) -> Option<(Credentials, Place)> {
-    let whole = |table: &&NebiusTable| {
-        table.credentials.is_some() || table.service_account.is_some() && table.token_file.is_some()
+) -> Option<(Result<Credentials, String>, Place)> {
+    let speaks = |table: &&NebiusTable| {
+        table.credentials.is_some() || table.service_account.is_some() || table.token_file.is_some()
     };
     let (table, place) =
-        look.in_config(&look.config.nebius, account, default, |table| Some(table).filter(whole))?;
-    let resolve = |text: &str, warnings: &mut Vec<String>| {
-        let resolved = look.paths.resolve(text, look.config.folder());
-        resolved.map_err(|error| warnings.push(format!("{place} is not used: {error}"))).ok()
-    };
-    if let Some(file) = &table.credentials {
-        let path = resolve(file, warnings)?;
-        let text = regular::read_text(&path).map_err(|error| error.to_string());
-        let key = text.and_then(|text| in_key_file(&text).map_err(|error| error.to_string()));
-        let key = unless_unusable(&path, key, warnings)?;
-        warn_if_open(&path, warnings);
-        return Some((key, place));
-    }
-    let source = TokenSource::File(resolve(&table.token_file?, warnings)?);
-    Some((Credentials::Federated { account: table.service_account?, source }, place))
+        look.in_config(&look.config.nebius, account, default, |table| Some(table).filter(speaks))?;
+    Some((of_table(look, &table, warnings), place))
 }
 
-/// Finds the profile of the nebius CLI.
+fn of_table(look: &Look<'_>, table: &NebiusTable, warnings: &mut Vec<String>) -> Result<Credentials, String> {
+    let resolve =
+        |text: &str| look.paths.resolve(text, look.config.folder()).map_err(|error| error.to_string());
+    if let Some(file) = &table.credentials {
+        let path = resolve(file)?;
+        return key(&path, regular::read_text(&path), warnings);
+    }
+    match (&table.service_account, &table.token_file) {
+        (Some(account), Some(file)) => {
+            let source = TokenSource::File(resolve(file)?);
+            Ok(Credentials::Federated { account: account.clone(), source })
+        }
+        (Some(_), None) => Err("`service_account` needs `token_file` beside it".to_owned()),
+        (None, _) => Err("`token_file` needs `service_account` beside it".to_owned()),
+    }
+}
+
+/// Finds the profile of the nebius CLI; none if it has none and none is asked for.
 fn profile(look: &Look<'_>, home: &Path, warnings: &mut Vec<String>) -> Option<(Found, Place)> {
     let path = home.join(PROFILES);
-    let text = read_own(&path, warnings)?;
+    let named = look.env.get(&env::NEBIUS_PROFILE);
+    let found = |credentials, tenant| Found { credentials, tenant, settled: false };
+    let Some(text) = own_text(&path) else {
+        let why = format!("there is no `{}` with the profile that it names", path.display());
+        return named.map(|_| (found(Err(why), None), Place::Variable(env::NEBIUS_PROFILE.name)));
+    };
     let below = |file: &str| look.paths.resolve(file, path.parent().unwrap_or(home));
     let resolve = |file: &str| below(file).unwrap_or_else(|_| PathBuf::from(file));
     let read = |file: &str| regular::read_text(&resolve(file)).map_err(|error| error.to_string());
-    let named = look.env.get(&env::NEBIUS_PROFILE);
-    let read = in_config(&text, named, &home.join(LOGINS), &read, &resolve);
-    let Profile { credentials, tenant, .. } = unless_unusable(&path, read, warnings)??;
-    warn_if_open(&path, warnings);
-    Some((Found { credentials, tenant, settled: false }, Place::OwnFile(path)))
+    let profile = text.map_err(|error| error.to_string()).and_then(|text| {
+        in_config(&text, named, &home.join(LOGINS), &read, &resolve).map_err(|error| error.to_string())
+    });
+    let found = match profile {
+        Ok(profile) => {
+            let Profile { credentials, tenant, .. } = profile?;
+            warn_if_open(&path, warnings);
+            found(Ok(credentials), tenant)
+        }
+        Err(why) => found(Err(format!("`{}`: {why}", path.display())), None),
+    };
+    Some((found, Place::OwnFile(path)))
 }
 
-fn unless_unusable<T, E: std::fmt::Display>(
-    path: &Path,
-    read: Result<T, E>,
-    warnings: &mut Vec<String>,
-) -> Option<T> {
-    read.map_err(|error| warnings.push(format!("`{}` is not used: {error}", path.display()))).ok()
+/// Reads a file of the nebius CLI's; none if there is none.
+fn own_text(path: &Path) -> Option<io::Result<String>> {
+    match regular::read_text(path) {
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => None,
+        read => Some(read),
+    }
+}
+
+/// Takes the key out of the text of a key file.
+fn key(path: &Path, text: io::Result<String>, warnings: &mut Vec<String>) -> Result<Credentials, String> {
+    let key = text.map_err(|error| error.to_string());
+    let key = key.and_then(|text| in_key_file(&text).map_err(|error| error.to_string()));
+    if key.is_ok() {
+        warn_if_open(path, warnings);
+    }
+    key.map_err(|why| format!("`{}`: {why}", path.display()))
 }
 
 fn warn_if_open(path: &Path, warnings: &mut Vec<String>) {

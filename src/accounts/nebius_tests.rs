@@ -94,15 +94,33 @@ fn a_federated_account_needs_both_parts() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_told() {
+fn what_is_set_up_and_cannot_be_used_is_told_and_nothing_stands_in_for_it() {
     let home = Home::new();
-    home.file("key.json", "{\"subject-credentials\": {\"private-key\": \"S3CRET\"}}", 0o600);
-    home.file(".nebius/config.yaml", "profiles: [S3CRET", 0o600);
-    let connected = home.connect(&[], &config(&home, "key.json")).unwrap();
-    assert_eq!((connected.accounts.len(), connected.warnings.len()), (0, 2), "{:?}", connected.warnings);
-    assert!(!format!("{:?}", connected.warnings).contains("S3CRET"));
-    let missing = home.connect(&[], &config(&home, "nowhere.json")).unwrap();
-    assert!(missing.warnings[0].contains("nowhere.json"), "{:?}", missing.warnings);
+    key_file(&home, ".nebius/credentials.json", "serviceaccount-e00own", 0o600);
+    home.file("broken.json", "{\"subject-credentials\": {\"private-key\": \"S3CRET\"}}", 0o600);
+    let profiles = "profiles:\n  only: {token-file: token, tenant-id: tenant-e00cli}\n";
+    let unused = |variables: &[(&str, &str)], config: &str, part: &str| {
+        let connected = home.connect(variables, config).unwrap();
+        let found = &connected.found_not_used;
+        assert_eq!((connected.accounts.len(), found.len()), (0, 1), "{config}: {found:?}");
+        assert!(found[0].why.contains(part), "{config}: {found:?}");
+        assert!(!format!("{connected:?}").contains("S3CRET"));
+    };
+    for text in [profiles, "profiles: [S3CRET"] {
+        home.file(".nebius/config.yaml", text, 0o600);
+        unused(&[], &config(&home, "broken.json"), "broken.json");
+        unused(&[], &config(&home, "nowhere.json"), "nowhere.json");
+        unused(&[], "[nebius]\nservice_account = 'serviceaccount-e00ci'\n", "token_file");
+        unused(&[], "[nebius]\ntoken_file = '/run/oidc.jwt'\n", "service_account");
+        unused(&[("NEBIUS_PROFILE", "other")], "[nebius]\n", "config.yaml");
+    }
+    unused(&[], "[nebius]\n", "config.yaml");
+    std::fs::remove_file(home.path(".nebius/config.yaml")).unwrap();
+    unused(&[("NEBIUS_PROFILE", "other")], "[nebius]\n", "config.yaml");
+    assert_eq!(home.connect(&[], "[nebius]\n").unwrap().accounts.len(), 1);
+    home.file(".nebius/credentials.json", "S3CRET", 0o600);
+    unused(&[], "[nebius]\n", "credentials.json");
+
     key_file(&home, "key.json", "serviceaccount-e00a", 0o644);
     let open = home.connect(&[], &config(&home, "key.json")).unwrap();
     assert_eq!(open.accounts.len(), 1);

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use base64::Engine;
@@ -14,6 +14,7 @@ use http::Uri;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
+use rustls::RootCertStore;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
@@ -33,6 +34,13 @@ const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(20), Duration::fro
 
 /// No proxy's answer to `CONNECT` has a longer head.
 const MOST_HEAD: usize = 16 * 1024;
+
+/// The system's root certificates, read once for all hosts.
+static ROOTS: LazyLock<RootCertStore> = LazyLock::new(|| {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+});
 
 /// All connections of a client.
 #[derive(Default)]
@@ -79,14 +87,12 @@ impl Channels {
             .http2_keep_alive_interval(KEEP_ALIVE.0)
             .keep_alive_timeout(KEEP_ALIVE.1);
         if url.scheme() == "https" {
-            let tls = ClientTlsConfig::new().with_native_roots().timeout(CONNECT_TIMEOUT);
-            endpoint = endpoint.tls_config(tls).map_err(|error| {
-                let words = deepest(&error);
-                // The library's words for an empty store.
-                let kind =
-                    if words.contains("native certs") { ErrorKind::NoRoots } else { ErrorKind::Unusable };
-                plain::Error::new(kind, host, words)
-            })?;
+            if ROOTS.is_empty() {
+                return Err(plain::Error::new(ErrorKind::NoRoots, host, "no root certificates were found"));
+            }
+            let roots = ROOTS.roots.iter().cloned();
+            let tls = ClientTlsConfig::new().trust_anchors(roots).timeout(CONNECT_TIMEOUT);
+            endpoint = endpoint.tls_config(tls).map_err(|error| unusable(deepest(&error)))?;
         }
         let proxies = match local {
             true => None,

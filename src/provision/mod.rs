@@ -187,11 +187,13 @@ pub fn cost_since(price_per_hour: Usd, since: Timestamp, now: Timestamp) -> Usd 
     price_per_hour.for_span(Duration::try_from(span).unwrap_or_default())
 }
 
-/// Whether the account's credentials are proven to be of the same account at the provider as recorded. Where a new key alone
-/// does not show it, the cloud is asked who it is.
+/// Whether the account's credentials are proven to be of the same account at the provider as recorded. Where that does not show
+/// without a request, the cloud is asked who it is: also where the record names the provider's account and what lies in the
+/// same place as before does not.
 pub async fn is_proven_same(context: &Context, cloud: &Arc<dyn Cloud>, known: &RecordedIdentity) -> bool {
     let known = identity_of(known);
-    if cloud.identity().is_same(&known) {
+    let ours = cloud.identity();
+    if ours.is_same(&known) && (known.provider.is_none() || ours.provider.is_some()) {
         return true;
     }
     known.provider.is_some()

@@ -20,6 +20,9 @@ const ROLL_BACK: Duration = Duration::from_secs(5 * 60);
 /// How long a removal that somebody asked for does: it can be asked for again.
 const REMOVAL: Duration = Duration::from_secs(60);
 
+/// How long either puts up with too many requests.
+const LIMITED: Duration = Duration::from_secs(10 * 60);
+
 /// How long each request may wait for its turn under the cloud's rate limits.
 const TURN: Duration = Duration::from_secs(10 * 60);
 
@@ -47,8 +50,10 @@ pub struct Left {
 /// How long to go on.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// While the cloud says that it is on its way, or that there are too many requests.
+    /// While the cloud says that it is on its way.
     pub pending: Duration,
+    /// While the cloud says nothing but that there are too many requests.
+    pub limited: Duration,
     /// While the cloud does not answer. The wait for our own turn under its rate limits is no silence.
     pub silence: Duration,
     /// For one answer.
@@ -69,7 +74,8 @@ impl Patience {
 
     fn with(context: &Context, silence: Duration, graces: u32) -> Self {
         let silence = context.grace.map_or(silence, |grace| silence.min(grace.saturating_mul(graces)));
-        Patience { pending: Duration::from_secs(600), silence, answer: context.cloud_timeout }
+        let limited = context.grace.map_or(LIMITED, |grace| LIMITED.min(grace.saturating_mul(graces * 5)));
+        Patience { pending: Duration::from_secs(600), limited, silence, answer: context.cloud_timeout }
     }
 }
 
@@ -86,8 +92,8 @@ pub async fn delete_until_gone(
     stoppable: bool,
 ) -> Undone {
     let begun = Instant::now();
-    // Both are moved on by what our requests wait for their turn.
-    let (mut since, mut answered) = (begun, begun);
+    // All are moved on by what our requests wait for their turn.
+    let (mut since, mut answered, mut served) = (begun, begun, begun);
     let mut pause = Duration::from_millis(200);
     let mut denials = 0;
     loop {
@@ -99,11 +105,11 @@ pub async fn delete_until_gone(
                 return Undone::Left(Left { why, kind: Some(ErrorKind::Interrupted) });
             }
         };
-        (since, answered) = (since + waited, answered + waited);
+        (since, answered, served) = (since + waited, answered + waited, served + waited);
         let why = match went {
             Ok(Deletion::Gone) => return Undone::Gone,
             Ok(Deletion::Pending(words)) => {
-                (answered, denials) = (Instant::now(), 0);
+                (answered, served, denials) = (Instant::now(), Instant::now(), 0);
                 if since.elapsed() > patience.pending {
                     return Undone::Left(Left { why: words, kind: None });
                 }
@@ -119,7 +125,9 @@ pub async fn delete_until_gone(
                     // Refused for now, but by the cloud.
                     answered = Instant::now();
                 }
-                let over = answered.elapsed() > patience.silence || since.elapsed() > patience.pending;
+                let over = answered.elapsed() > patience.silence
+                    || served.elapsed() > patience.limited
+                    || since.elapsed() > patience.pending;
                 if denials >= DENIALS || over {
                     return Undone::Left(Left { why: error.to_string(), kind: Some(error.kind) });
                 }

@@ -38,7 +38,9 @@ async fn machine(cloud: &Gcp, handle: &Handle) -> Result<Deletion> {
         let found = cloud.api.instance(&known.zone, &known.name, DELETING).await?;
         Ok(found.filter(|instance| told(instance.id.as_ref()) == Some(&handle.id)))
     };
-    if ours().await?.is_some() {
+    let there = ours().await?.is_some();
+    // A delete of ours is followed to its end, also when the machine is out of sight before.
+    if there || cloud.watch.delete_of(&handle.id).is_some() {
         if let Deletion::Pending(words) = take_down(cloud, handle, &known).await? {
             return Ok(Deletion::Pending(words));
         }

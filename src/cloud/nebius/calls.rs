@@ -21,6 +21,9 @@ pub(crate) const CREATING: &str = "creating the machine";
 /// What a delete is called in messages.
 pub(crate) const DELETING: &str = "deleting the machine";
 
+/// Said of a machine that is not there yet.
+pub(super) const MAKING: &str = "Nebius is still making it";
+
 impl Api {
     /// Asks who one is.
     pub(crate) async fn profile(&self) -> Result<GetProfileResponse> {

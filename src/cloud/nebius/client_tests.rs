@@ -4,15 +4,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::super::exchange::tests::{granted, nebius};
 use super::super::jwt::tests::key;
 use super::super::wire::{
-    AnonymousAccount, CreateInstanceRequest, GetProfileResponse, Instance, ListInstancesRequest,
-    ListInstancesResponse, ListProjectsResponse, ListTenantsResponse, Operation, Project, ProjectSpec,
-    ResourceMetadata, ServiceAccountProfile, Tenant,
+    AnonymousAccount, CreateInstanceRequest, GetProfileResponse, Instance, ListDisksResponse,
+    ListInstancesRequest, ListInstancesResponse, ListProjectsResponse, ListTenantsResponse, Operation,
+    Project, ProjectSpec, ResourceMetadata, ServiceAccountProfile, Tenant,
 };
 use super::super::{CREATE_TIMEOUT, DEFAULT_ENDPOINT, Nebius};
 use super::*;
-use crate::cloud::Cloud;
 use crate::cloud::nebius::errors::Attempt;
+use crate::cloud::{Cloud, Which};
 use crate::grpc::canned::{Asked as Call, Canned, Reply, message, status};
+use crate::model::mark::Installation;
 
 fn named(id: &str) -> Option<ResourceMetadata> {
     Some(ResourceMetadata { id: id.to_owned(), ..Default::default() })
@@ -156,6 +157,46 @@ async fn what_is_not_there_is_no_error_and_odd_ids_are_never_sent() {
     let server = Canned::with(vec![Reply::Raw(404, "text/html", Vec::new(), Vec::new())]).await;
     let error = account(&server.base).api.instance("computeinstance-1", "x").await.unwrap_err();
     assert_eq!(error.kind, ErrorKind::Unavailable);
+}
+
+#[tokio::test]
+async fn the_tenant_is_known_once_it_was_asked_for() {
+    let server = tenant(&["project-1"], page(&[], ""), robot()).await;
+    let one = account(&server.base);
+    assert_eq!(one.identity().provider, None);
+    one.scope().await.unwrap();
+    assert_eq!(one.identity().provider.as_deref(), Some("tenant-e00lab"));
+}
+
+#[tokio::test]
+async fn a_project_that_is_closed_to_us_hides_no_machine_that_is_looked_for() {
+    let server = Canned::start(|asked, _| match asked.path.rsplit('.').next().unwrap() {
+        "ProjectService/List" => {
+            let project = |id: &str| Project {
+                metadata: named(id),
+                spec: Some(ProjectSpec { region: "eu-north1".to_owned() }),
+                status: None,
+            };
+            let items = vec![project("project-1"), project("project-2")];
+            message(&ListProjectsResponse { items, ..Default::default() })
+        }
+        "InstanceService/List" if asked.read::<ListInstancesRequest>().parent_id == "project-2" => {
+            status(7, "no right")
+        }
+        "InstanceService/List" => page(&[], ""),
+        "DiskService/List" => message(&ListDisksResponse::default()),
+        other => panic!("{other}"),
+    })
+    .await;
+    let mut one = account(&server.base);
+    one.settings.tenant = Some("tenant-e00lab".to_owned());
+    one.settings.projects = vec!["project-1".to_owned()];
+    let installation: Installation = "team-ci-7".parse().unwrap();
+    let all = Which::Installation(installation.clone());
+    assert!(one.find(&all).await.unwrap().is_empty());
+    let lost = Which::Claim(installation, "00ff00ff00ff00ff".parse().unwrap());
+    let error = one.find(&lost).await.unwrap_err();
+    assert!(error.kind == ErrorKind::Forbidden && error.message.contains("project-2"), "{error}");
 }
 
 #[test]

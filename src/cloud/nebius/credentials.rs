@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use ring::digest;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -111,6 +112,27 @@ impl Credentials {
         })
     }
 
+    /// Returns 16 hexadecimal digits that tell ways of logging in as one account apart: a token that one of them got proves
+    /// nothing of another.
+    pub(crate) fn way(&self) -> String {
+        let hash = digest::digest(&digest::SHA256, self.described().as_bytes());
+        hash.as_ref()[..8].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// May hold secrets.
+    fn described(&self) -> String {
+        match self {
+            Credentials::Token(token) => format!("token {}", token.expose()),
+            Credentials::TokenFile(path) => format!("file {}", path.display()),
+            Credentials::Key(ServiceKey { account, id, .. }) => format!("key {account} {id}"),
+            Credentials::Federated { account, source } => {
+                format!("federated {account} {}", source.described())
+            }
+            Credentials::Login(login) => format!("login {} {}", login.cache.display(), login.key),
+            Credentials::Impersonated { account, by } => format!("acts as {account} {}", by.described()),
+        }
+    }
+
     /// Whether a token that is not taken any more can be replaced.
     pub fn renews(&self) -> bool {
         !matches!(self, Credentials::Token(_))
@@ -119,6 +141,18 @@ impl Credentials {
     /// Whether tokens are exchanged for something, so that they are worth keeping on disk.
     pub(crate) fn exchanges(&self) -> bool {
         !matches!(self, Credentials::Token(_) | Credentials::TokenFile(_) | Credentials::Login(_))
+    }
+}
+
+impl TokenSource {
+    /// May hold secrets.
+    fn described(&self) -> String {
+        match self {
+            TokenSource::Given(token) => format!("given {}", token.expose()),
+            TokenSource::File(path) => format!("file {}", path.display()),
+            TokenSource::Command(words) => format!("command {words:?}"),
+            TokenSource::Github { url, audience, .. } => format!("github {url} {audience:?}"),
+        }
     }
 }
 

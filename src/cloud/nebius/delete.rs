@@ -1,13 +1,16 @@
 //! Deleting a machine: its disk and its address go with it. What is left of its disks all the same is deleted by itself.
+//!
+//! A machine that does not exist may still be on its way: the operation of its create is asked before that is believed.
 
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
 
 use super::Nebius;
-use super::calls::DELETING;
+use super::calls::{DELETING, MAKING};
+use super::client::found;
 use super::errors::late;
-use super::marks::{is_of, kind_of, mark_of, project_of};
+use super::marks::{is_of, kind_of, mark_of, operation_of, project_of};
 use super::states::{Course, is_going};
 use super::wire::{Disk, DiskState};
 use crate::cloud::{Deletion, ErrorKind, Result};
@@ -53,7 +56,31 @@ async fn machine(cloud: &Nebius, handle: &Handle) -> Result<Deletion> {
         }
         return Ok(Deletion::Pending(why.unwrap_or_else(|| GOING.to_owned())));
     }
+    if let Deletion::Pending(words) = never_made(cloud, handle).await? {
+        return Ok(Deletion::Pending(words));
+    }
     disks(cloud, handle, mark_of(handle).as_ref()).await
+}
+
+/// Makes sure that a machine which is not there is not still being made.
+async fn never_made(cloud: &Nebius, handle: &Handle) -> Result<Deletion> {
+    let id = &handle.id;
+    let operation = operation_of(handle).filter(|_| !cloud.watch.is_made(id));
+    let Some(operation) = operation else { return Ok(Deletion::Gone) };
+    match cloud.api.operation(operation, DELETING).await?.map(|operation| Course::of(&operation)) {
+        Some(Course::Running) => return Ok(Deletion::Pending(MAKING.to_owned())),
+        None | Some(Course::Untold) => {}
+        Some(ended) => {
+            // Between the two questions it may have come.
+            if cloud.api.instance(id, DELETING).await?.is_some() {
+                return Ok(Deletion::Pending("Nebius has just made it".to_owned()));
+            }
+            if ended == Course::Done {
+                cloud.watch.settle(id);
+            }
+        }
+    }
+    Ok(Deletion::Gone)
 }
 
 /// Deletes what is left of the disks of a machine that is gone.
@@ -70,7 +97,8 @@ async fn disks(cloud: &Nebius, handle: &Handle, mark: Option<&Mark>) -> Result<D
             None => cloud.scope().await?.all.iter().map(|project| project.id.clone()).collect(),
         };
         for listed in join_all(projects.iter().map(|project| cloud.api.disks(project))).await {
-            left.extend(listed?.into_iter().filter_map(|disk| {
+            // A project that is gone has no disks.
+            left.extend(found(listed)?.unwrap_or_default().into_iter().filter_map(|disk| {
                 let metadata = disk.metadata.as_ref()?;
                 let is_new = !known.contains(&metadata.id);
                 let id = (is_new && is_of(&metadata.labels, mark)).then(|| metadata.id.clone())?;
@@ -103,3 +131,7 @@ async fn delete_disk(cloud: &Nebius, disk: &Disk, id: &str) -> Result<String> {
         Err(error) => Err(error),
     }
 }
+
+#[cfg(test)]
+#[path = "delete_tests.rs"]
+mod tests;

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use prost::Message;
 
+use super::redact::redact;
 use super::wire::{self, RetryType, ServiceError};
 use crate::cloud::{Error, ErrorKind, Limit, Reached};
 use crate::grpc::{self, Code, Status, Via};
@@ -120,7 +121,7 @@ pub(crate) fn late(status: &wire::Status, asked: &Asked<'_>) -> Box<Error> {
 
 /// Returns an error for an answer that cannot be read.
 pub(crate) fn unreadable(asked: &Asked<'_>, what: &str, reached: Reached) -> Box<Error> {
-    let what = one_line(what, LONGEST);
+    let what = one_line(&redact(what), LONGEST);
     asked.error(ErrorKind::Unreadable, format!("Nebius's answer cannot be read: {what}"), reached)
 }
 
@@ -295,8 +296,9 @@ impl<'a> Read<'a> {
 
     /// The words to show: the message, and what the details add.
     fn shown(&self) -> String {
-        let mut words = one_line(self.message, LONGEST);
+        let mut words = one_line(&redact(self.message), LONGEST);
         let more = self.details.as_ref().map(more).unwrap_or_default();
+        let more = redact(&more);
         if words.is_empty() {
             words = format!("Nebius answered with the code {:?}", self.code);
         }

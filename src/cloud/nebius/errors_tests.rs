@@ -229,3 +229,14 @@ proptest::proptest! {
         let _ = (early(&status), may_repeat_read(&status), may_repeat_create(&status));
     }
 }
+
+#[test]
+fn secrets_in_messages_are_not_shown() {
+    let account = "nebius/default".parse().unwrap();
+    let asked = Asked { account: &account, doing: "x", attempt: None };
+    let secret = "Bad token eyJhbGciOi.x";
+    let refusal = wire::Status { code: 3, message: secret.to_owned(), ..Default::default() };
+    for error in [late(&refusal, &asked), unreadable(&asked, secret, Reached::No)] {
+        assert!(!format!("{error} {error:?}").contains("eyJ"), "{error}");
+    }
+}

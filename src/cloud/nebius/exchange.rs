@@ -53,7 +53,8 @@ impl Exchange {
     pub(crate) fn new(setup: &Setup, credentials: Credentials, http: http::Client) -> Self {
         let folder =
             setup.cache.as_ref().filter(|_| credentials.exchanges()).map(|cache| cache.join("tokens"));
-        let key = format!("nebius {} {}", setup.endpoint, setup.secret_mark);
+        let Setup { endpoint, secret_mark, .. } = setup;
+        let key = format!("nebius {endpoint} {secret_mark} {}", credentials.way());
         Exchange { tokens: Tokens::new(folder.as_deref(), key), credentials, http }
     }
 

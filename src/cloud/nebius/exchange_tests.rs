@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use prost::Message;
 
+use super::super::credentials::ServiceKey;
 use super::super::jwt::tests::{key, verified};
 use super::super::{Nebius, Settings};
 use super::*;
@@ -73,6 +74,28 @@ async fn a_key_is_exchanged_once_and_kept_on_disk() {
     assert_eq!((request.grant_type.as_str(), request.subject_token_type.as_str()), (GRANT, JWT));
     assert_eq!((request.requested_token_type.as_str(), request.actor_token.as_str()), (ACCESS_TOKEN, ""));
     assert_eq!(verified(&request.subject_token).1["iss"], "serviceaccount-e00sa");
+}
+
+#[tokio::test]
+async fn another_way_of_logging_in_does_not_get_the_kept_token() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = service(|_| true).await;
+    let first = key();
+    let second = ServiceKey { id: "publickey-e00other".to_owned(), ..first.clone() };
+    let foreign = |name: &str| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, "eyJ.one.sig").unwrap();
+        Credentials::Federated { account: first.account.clone(), source: TokenSource::File(file) }
+    };
+    let ways = [Credentials::Key(first.clone()), Credentials::Key(second), foreign("a"), foreign("b")];
+    for _ in 0..2 {
+        for way in &ways {
+            nebius(&server.base, way.clone(), Some(folder.path())).api.profile().await.unwrap();
+        }
+    }
+    let exchanged = server.paths().iter().filter(|path| path.ends_with("Exchange")).count();
+    assert_eq!(exchanged, ways.len());
+    assert!(ways.iter().all(|way| way.way().len() == 16));
 }
 
 #[tokio::test]

@@ -29,6 +29,7 @@ pub(super) async fn find(cloud: &Nebius, which: &Which) -> Result<Vec<Found>> {
         .iter()
         .map(|project| try_join(cloud.api.instances(&project.id), cloud.api.disks(&project.id)));
     let mut found = Vec::new();
+    let mut hidden = None;
     for (project, lists) in scope.all.iter().zip(join_all(lists).await) {
         match lists {
             Ok((instances, disks)) => {
@@ -36,11 +37,25 @@ pub(super) async fn find(cloud: &Nebius, which: &Which) -> Result<Vec<Found>> {
                 found.extend(left_over(cloud, project, &instances, &disks)?);
             }
             // Somebody else's project of the tenant, in which these credentials can make nothing.
-            Err(error) if error.kind == ErrorKind::Forbidden && !scope.projects.contains(project) => {}
+            Err(error) if error.kind == ErrorKind::Forbidden && !scope.projects.contains(project) => {
+                hidden = Some((project, error));
+            }
+            // One that is on its way out may be gone by now, with all that was in it.
+            Err(error) if error.kind == ErrorKind::NotFound && !scope.open.contains(project) => {}
             Err(error) => return Err(error),
         }
     }
     found.retain(|found| which.admits(&found.mark, cloud.setup.account.name()));
+    if let Some((project, mut error)) = hidden
+        && found.is_empty()
+        && matches!(which, Which::Claim(..))
+        && !cloud.settings.projects.is_empty()
+    {
+        // `projects` may have named others when the machine was asked for: that it is in none of those which can be seen
+        // proves nothing.
+        error.message = format!("it may be in {}: {}", project.id, error.message);
+        return Err(error);
+    }
     Ok(found)
 }
 
@@ -60,8 +75,9 @@ fn machines(cloud: &Nebius, project: &Project, instances: &[Instance]) -> Result
         };
         let frame = Frame { was_up: cloud.watch.was_up(id), ..cloud.frame() };
         let mut look = look(instance, &Course::Untold, &frame);
-        look.sold.region = Some(project.region.clone());
-        look.sold.zone = Some(project.region.clone());
+        let region = Some(&project.region).filter(|region| !region.is_empty());
+        look.sold.region = region.cloned();
+        look.sold.zone = region.cloned();
         found.push(Found {
             kind: ResourceKind::Machine,
             handle: Handle { data: carried.data(), ..Handle::new(id) },
@@ -91,8 +107,9 @@ fn left_over(
             continue;
         }
         let mut look = disk_look(disk);
-        look.sold.region = Some(project.region.clone());
-        look.sold.zone = Some(project.region.clone());
+        let region = Some(&project.region).filter(|region| !region.is_empty());
+        look.sold.region = region.cloned();
+        look.sold.zone = region.cloned();
         found.push(Found {
             kind: ResourceKind::Disk,
             handle: marks::disk(id(cloud, metadata)?, &project.id),

@@ -7,7 +7,7 @@
 use futures_util::future::{OptionFuture, join};
 
 use super::Nebius;
-use super::calls::LOOKING;
+use super::calls::{LOOKING, MAKING};
 use super::errors::{Asked, Attempt, late};
 use super::marks::{kind_of, operation_of, region_of};
 use super::platforms::{card, type_name};
@@ -39,13 +39,29 @@ async fn machine(cloud: &Nebius, handle: &Handle) -> Result<Look> {
     let operation = operation_of(handle).filter(|_| !is_made);
     let operation = OptionFuture::from(operation.map(|id| cloud.api.operation(id, LOOKING)));
     let (found, operation) = join(cloud.api.instance(id, LOOKING), operation).await;
+    let mut found = found?;
+    if found.is_none()
+        && let Some(operation) = operation.as_ref()
+    {
+        // It is gone only if it is not on its way.
+        match operation {
+            Ok(Some(operation)) if Course::of(operation) == Course::Running => {
+                let words = Some(MAKING.to_owned());
+                return Ok(Look { words, ..Look::of(MachineState::Creating) });
+            }
+            // Between the two questions it may have come.
+            Ok(Some(_)) => found = cloud.api.instance(id, LOOKING).await?,
+            Ok(None) | Err(_) => {}
+        }
+    }
     // Without an answer about it the machine itself tells.
     let mut course = match operation {
         Some(Ok(Some(operation))) => Course::of(&operation),
+        Some(Err(error)) if found.is_none() => return Err(error),
         _ if is_made => Course::Done,
         _ => Course::Untold,
     };
-    let Some(instance) = found? else {
+    let Some(instance) = found else {
         let failed = failure(cloud, handle, &Instance::default(), &course);
         return Ok(Look { failed, ..Look::of(MachineState::Gone) });
     };

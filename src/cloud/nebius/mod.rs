@@ -37,6 +37,7 @@ mod places;
 mod platforms;
 mod prices;
 mod recheck;
+mod redact;
 mod rows;
 pub(crate) mod scope;
 mod spot;
@@ -118,7 +119,11 @@ impl Nebius {
     pub(crate) fn known_identity(&self) -> Identity {
         Identity {
             endpoint: self.setup.endpoint.clone(),
-            provider: self.settings.tenant.clone(),
+            provider: self
+                .settings
+                .tenant
+                .clone()
+                .or_else(|| self.scope.get().map(|scope| scope.tenant.clone())),
             secret_mark: self.setup.secret_mark.clone(),
             hint: self.settings.credentials.hint(),
         }

@@ -46,6 +46,7 @@ pub(super) async fn offers(cloud: &Nebius, want: &Want) -> Result<OfferBatch> {
         disk_gb: disk_gb(want),
         floor: want.cuda,
         on_demand: &told.on_demand,
+        shown: None,
         spot: spot.as_ref(),
         stocks: &told.stocks,
         quotas: &told.quotas,
@@ -89,7 +90,7 @@ async fn ask(cloud: &Nebius, want: &Want) -> Result<Told> {
         };
         return Err(cloud.api.asked(LISTING).error(ErrorKind::Rejected, words, Reached::No));
     }
-    let places = scope.all.iter().map(|project| project.region.clone()).collect();
+    let places = scope.open.iter().map(|project| project.region.clone()).collect();
     let homes: Vec<Project> = scope.projects.iter().filter(|home| is_wanted(home, want)).cloned().collect();
     let asked = homes.iter().map(|home| cloud.api.platforms(&home.id));
     let tenant = &scope.tenant;

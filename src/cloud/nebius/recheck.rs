@@ -8,7 +8,7 @@ use super::estimates::{Question, ask};
 use super::image::family;
 use super::offers::patience;
 use super::platforms::read_type;
-use super::prices::{Estimate, Item, OnDemand};
+use super::prices::{Estimate, Item, OnDemand, disk};
 use super::rows::{Frame, Type, offer};
 use super::scope::Project;
 use super::spot::SpotPrices;
@@ -35,7 +35,7 @@ pub(super) async fn recheck(cloud: &Nebius, key: &OfferKey) -> Result<Recheck> {
     let question = Question { item: item.clone(), project: home.id.clone() };
     let scope = cloud.scope().await?;
     let is_there = |project: &Project| project.id == home.id && project.region == home.region;
-    if !scope.all.iter().any(is_there) {
+    if !scope.open.iter().any(is_there) {
         return gone("its project is not one of the tenant's any more");
     }
     let spot = OptionFuture::from(key.spot.then(|| cloud.api.spot_prices(CHECKING)));
@@ -53,8 +53,9 @@ pub(super) async fn recheck(cloud: &Nebius, key: &OfferKey) -> Result<Recheck> {
         return gone("not in stock any more");
     }
     let live = live.transpose()?.map(|prices| SpotPrices::new(&prices));
-    // Without an answer of the calculator the price is the list's, as it was when the offer was shown.
+    // Without an answer of the calculator the machine costs what it was shown to cost, or more by the list.
     let price = price.ok().and_then(std::result::Result::ok);
+    let shown = (!key.spot && price.is_none()).then(|| key.price - disk(key.disk_gb));
     let told = price.map(|price| (item, Estimate { price, at: jiff::Timestamp::now() }));
     let frame = Frame {
         account: &cloud.setup.account,
@@ -62,6 +63,7 @@ pub(super) async fn recheck(cloud: &Nebius, key: &OfferKey) -> Result<Recheck> {
         disk_gb: key.disk_gb.max(smallest),
         floor: key.cuda,
         on_demand: &OnDemand::new(told),
+        shown: shown.filter(|shown| shown.is_positive()),
         spot: live.as_ref(),
         stocks: &stocks,
         quotas: &Quotas::default(),

@@ -36,6 +36,8 @@ pub(super) struct Frame<'a> {
     /// CUDA floor, for types with a GPU.
     pub(super) floor: Option<Cuda>,
     pub(super) on_demand: &'a OnDemand,
+    /// What the machine was shown to cost on demand, without the disk: a list's price may be higher, never lower.
+    pub(super) shown: Option<Usd>,
     /// None where they are not asked for or did not come.
     pub(super) spot: Option<&'a SpotPrices>,
     pub(super) stocks: &'a Stocks,
@@ -202,8 +204,11 @@ pub(super) fn offer(ty: &Type<'_>, home: &Project, spot: bool, frame: &Frame<'_>
         // Nebius never bills more than on demand.
         (price.map_or(live, |price| if price.is_listed { live } else { live.min(price.amount) }), false, None)
     } else {
-        let price = price?;
-        (price.amount, price.is_listed, price.as_of)
+        match (price, frame.shown) {
+            (Some(price), Some(shown)) if price.is_listed => (price.amount.max(shown), true, price.as_of),
+            (Some(price), _) => (price.amount, price.is_listed, price.as_of),
+            (None, shown) => (shown?, true, None),
+        }
     };
     if compute == Usd::ZERO {
         return None;

@@ -1,3 +1,4 @@
+use super::super::prices::Estimate;
 use super::super::spot;
 use super::super::stock::tests::{advice, quota, there};
 use super::super::wire::{
@@ -51,6 +52,7 @@ fn home() -> Project {
 #[derive(Default)]
 struct Told {
     on_demand: OnDemand,
+    shown: Option<Usd>,
     spot: Option<SpotPrices>,
     stocks: Stocks,
     quotas: Quotas,
@@ -64,6 +66,7 @@ fn listed(want: &Want, told: &Told) -> Rows {
         disk_gb: disk_gb(want),
         floor: want.cuda,
         on_demand: &told.on_demand,
+        shown: told.shown,
         spot: told.spot.as_ref(),
         stocks: &told.stocks,
         quotas: &told.quotas,
@@ -231,4 +234,24 @@ fn one_question_for_a_row_of_machines_without_a_gpu() {
     assert_eq!(asked(&want("H100:1,H100:8", Spot::No)).len(), 2);
     let ty = Want::new(Kind::Types(vec!["cpu-d3 8vcpu-32gb".parse().unwrap()]), 50);
     assert_eq!(asked(&ty), ["cpu-d3 8vcpu-32gb"]);
+}
+
+#[test]
+fn a_list_s_price_is_never_below_what_was_shown() {
+    let compute = |on_demand: OnDemand, shown: i64, gpus: &str| {
+        let told = Told { on_demand, shown: Some(Usd::from_micros(shown)), ..Told::default() };
+        let rows = listed(&want(gpus, Spot::No), &told);
+        let offer = rows.offers.into_iter().next().unwrap();
+        (offer.price_parts.compute.micros(), offer.price_estimated)
+    };
+    let list = compute(OnDemand::default(), 1, "H100:1");
+    assert!(list.0 > 1 && list.1);
+    assert_eq!(compute(OnDemand::default(), list.0 + 5, "H100:1"), (list.0 + 5, true));
+    let item = Type::all(&platforms()).next().unwrap().item("eu-north1");
+    let estimate = Estimate { price: Usd::from_micros(7), at: jiff::Timestamp::now() };
+    assert_eq!(
+        compute(OnDemand::new([(item, estimate)]), list.0, "H100:1"),
+        (7, false),
+        "the calculator knows"
+    );
 }

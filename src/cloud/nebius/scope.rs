@@ -16,7 +16,9 @@ pub(crate) struct Scope {
     pub(crate) tenant: String,
     /// The projects that machines are made in: those that the owner named, else one of each region.
     pub(crate) projects: Vec<Project>,
-    /// All projects in use: a machine may lie in any of them.
+    /// The projects that are in use and lie in a region.
+    pub(crate) open: Vec<Project>,
+    /// All projects: a machine may lie in any of them.
     pub(crate) all: Vec<Project>,
     /// What the user should know.
     pub(crate) notes: Vec<String>,
@@ -29,7 +31,7 @@ pub(crate) struct Project {
     pub(crate) id: String,
     /// Its name.
     pub(crate) name: String,
-    /// Its region.
+    /// Its region; empty if none is told.
     pub(crate) region: String,
 }
 
@@ -37,14 +39,17 @@ pub(crate) struct Project {
 pub(crate) async fn ask(api: &Api, settings: &Settings) -> Result<Scope> {
     let tenant = tenant(api, settings).await?;
     let listed = api.projects(&tenant).await?;
-    let all: Vec<Project> = listed.iter().filter_map(usable).collect();
-    let (projects, notes) = choose(&all, &settings.projects);
+    let known: Vec<(Project, bool)> = listed.iter().filter_map(read).collect();
+    let open: Vec<Project> =
+        known.iter().filter(|(_, is_open)| *is_open).map(|(project, _)| project.clone()).collect();
+    let all = known.into_iter().map(|(project, _)| project).collect();
+    let (projects, notes) = choose(&open, &settings.projects);
     if projects.is_empty() && !settings.projects.is_empty() {
         let asked = api.asked("listing projects");
         let message = notes.join("; ");
         return Err(asked.error(ErrorKind::Rejected, message, Reached::No));
     }
-    Ok(Scope { tenant, projects, all, notes })
+    Ok(Scope { tenant, projects, open, all, notes })
 }
 
 /// Returns the tenant: the one that was named, else the only one.
@@ -73,17 +78,20 @@ async fn tenant(api: &Api, settings: &Settings) -> Result<String> {
     Err(error)
 }
 
-/// Returns a project as it is used here; none for one that is being closed, or that is in no region.
-fn usable(project: &wire::Project) -> Option<Project> {
-    let metadata = project.metadata.as_ref()?;
-    let region = project.spec.as_ref().map(|spec| spec.region.trim()).filter(|region| is_id(region))?;
+/// Returns a project, and whether machines can be made in it: it lies in a region and is not being closed. None without a
+/// usable id.
+fn read(project: &wire::Project) -> Option<(Project, bool)> {
+    let metadata = project.metadata.as_ref().filter(|metadata| is_id(&metadata.id))?;
+    let region = project.spec.as_ref().map(|spec| spec.region.trim()).filter(|region| is_id(region));
     let state = project.status.as_ref().map(|status| status.project_state()).unwrap_or_default();
     let closed = [ProjectState::Purging, ProjectState::Parking, ProjectState::Parked];
-    (is_id(&metadata.id) && !closed.contains(&state)).then(|| Project {
+    let is_open = region.is_some() && !closed.contains(&state);
+    let read = Project {
         id: metadata.id.clone(),
         name: one_line(&metadata.name, 60),
-        region: region.to_owned(),
-    })
+        region: region.unwrap_or_default().to_owned(),
+    };
+    Some((read, is_open))
 }
 
 /// Chooses the projects that machines are made in: those that were named; else of each region the only one, else the only one
@@ -95,7 +103,7 @@ fn choose(all: &[Project], named: &[String]) -> (Vec<Project>, Vec<String>) {
         let is_it = |project: &&Project| project.id == *name || project.name == *name;
         match all.iter().find(is_it) {
             Some(project) => regions.entry(&project.region).or_default().push(project),
-            None => notes.push(format!("there is no project `{}` in the tenant", one_line(name, 60))),
+            None => notes.push(format!("there is no project `{}` in use in the tenant", one_line(name, 60))),
         }
     }
     if named.is_empty() {
@@ -152,17 +160,20 @@ mod tests {
     }
 
     #[test]
-    fn projects_that_are_being_closed_are_left_out() {
+    fn nothing_is_made_in_projects_that_are_being_closed() {
         let listed = |id: &str, region: &str, state: ProjectState| wire::Project {
             metadata: Some(wire::ResourceMetadata { id: id.to_owned(), ..Default::default() }),
             spec: Some(wire::ProjectSpec { region: region.to_owned() }),
             status: Some(wire::ProjectStatus { project_state: state.into() }),
         };
-        assert!(usable(&listed("project-1", "eu-north1", ProjectState::Active)).is_some());
-        assert!(usable(&listed("project-1", "eu-north1", ProjectState::Created)).is_some());
-        assert!(usable(&listed("project-1", "eu-north1", ProjectState::Unspecified)).is_some());
-        assert!(usable(&listed("project-1", "eu-north1", ProjectState::Purging)).is_none());
-        assert!(usable(&listed("project-1", "", ProjectState::Active)).is_none());
-        assert!(usable(&listed("../x", "eu-north1", ProjectState::Active)).is_none());
+        let is_open = |id, region, state| read(&listed(id, region, state)).map(|(_, is_open)| is_open);
+        for state in [ProjectState::Active, ProjectState::Created, ProjectState::Unspecified] {
+            assert_eq!(is_open("project-1", "eu-north1", state), Some(true), "{state:?}");
+        }
+        for state in [ProjectState::Purging, ProjectState::Parking, ProjectState::Parked] {
+            assert_eq!(is_open("project-1", "eu-north1", state), Some(false), "{state:?}");
+        }
+        assert_eq!(is_open("project-1", "", ProjectState::Active), Some(false));
+        assert_eq!(is_open("../x", "eu-north1", ProjectState::Active), None);
     }
 }

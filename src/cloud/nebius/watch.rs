@@ -51,6 +51,11 @@ impl Watch {
         self.lock().get(id).is_some_and(|known| known.is_made)
     }
 
+    /// Notes that its create ended well.
+    pub(super) fn settle(&self, id: &str) {
+        self.lock().entry(id.to_owned()).or_default().is_made = true;
+    }
+
     /// Returns the disks that it was seen with and that go with it.
     pub(super) fn disks(&self, id: &str) -> BTreeSet<String> {
         self.lock().get(id).map(|known| known.disks.clone()).unwrap_or_default()

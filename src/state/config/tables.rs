@@ -178,7 +178,8 @@ table! {
         /// Replaces every cloud's own pace of looks.
         poll: Duration = span,
         /// Replaces every cloud's own listing grace. A removal then puts up with silence for twice as long at most, a roll-back
-        /// for ten times; otherwise they do for one and five minutes.
+        /// for ten times; otherwise they do for one and five minutes. With too many requests either puts up for five times
+        /// as long as that; otherwise for ten minutes.
         grace: Duration = span,
         /// `--boot-timeout`; replaces every cloud's own boot budget.
         boot_timeout: Duration = some_span,

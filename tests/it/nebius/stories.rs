@@ -3,7 +3,7 @@
 use gpuprov::sandbox::{Fault, FaultKind, LateCause, NebiusFault, NebiusScript};
 use serde_json::{Value, json};
 
-use super::{fault, nothing_is_left, provision, remove, warnings, world};
+use super::{always, fault, nothing_is_left, provision, remove, warnings, world};
 use crate::support::World;
 use crate::support::machines::outcomes;
 
@@ -88,6 +88,22 @@ async fn what_does_not_go_at_once_goes_in_the_end() {
     provision(&world, "--gpus H100:1").await;
     fault(&world, "delete_instance", NebiusFault::DiskStays.into());
     remove(&world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_many_requests_for_ever_end_a_removal_that_says_what_may_still_run() {
+    for operation in ["delete_instance", "get_instance"] {
+        let world = world().await;
+        provision(&world, "--gpus H100:1").await;
+        always(&world, operation, NebiusFault::code(8, "").into());
+        let begun = std::time::Instant::now();
+        let ran = world.run("rm dev --yes").await;
+        assert_eq!(ran.code, 6, "{operation}: {ran:?}");
+        assert!(begun.elapsed() < std::time::Duration::from_secs(60), "{operation}: {:?}", begun.elapsed());
+        assert!(world.record("dev").is_some() && world.sandbox.alive().len() == 1, "{operation}");
+        world.sandbox.clear_faults();
+        remove(&world).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -45,24 +45,13 @@ impl World {
     pub fn with_gcp(&mut self) {
         let gcp = self.sandbox.gcp();
         let (endpoint, key, port) = (gcp.endpoint(), gcp.key_file(), self.sandbox.vm_ssh_port());
-        let tables = ["verda", "nebius", "gcp"].map(|cloud| {
-            format!(
-                "[{cloud}]
-ssh_port = {port}
-"
-            )
-        });
-        self.config(&format!(
-            "[defaults]
-k8s = false
-{}",
-            tables.concat()
-        ));
-        let file = self.aside.path().join("gcp-key.json");
-        std::fs::write(&file, key).unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let tables = ["verda", "nebius", "gcp"].map(|cloud| format!("[{cloud}]\nssh_port = {port}\n"));
+        self.config(&format!("[defaults]\nk8s = false\n{}", tables.concat()));
+        let path = self.aside.path().join("gcp-key.json");
+        std::fs::write(&path, key).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
         self.set("GPUPROV_GCP_ENDPOINT", endpoint);
-        self.set("GOOGLE_APPLICATION_CREDENTIALS", file);
+        self.set("GOOGLE_APPLICATION_CREDENTIALS", path.into_os_string());
     }
 
     /// Everything that must be in no output and in no file.

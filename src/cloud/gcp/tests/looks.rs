@@ -192,7 +192,7 @@ async fn the_list_is_of_all_zones_with_rules_and_disks() {
     assert_eq!(found[0].mark.expires, Some("2026-12-01T10:00:00Z".parse().unwrap()), "as Google says");
     assert_eq!(found[0].handle.side.len(), 1);
     assert_eq!(found[1].look.costs_now.unwrap().micros(), 6850);
-    assert!(server.lines().iter().any(|line| line.contains("filter=labels.gpuprov%3A*")));
+    assert!(server.lines().iter().any(|line| line.contains("filter=labels.gpuprov:%2A")));
     let claim = mark().claim;
     for (which, count) in [
         (Which::Claim("lab".parse().unwrap(), claim), 3),
