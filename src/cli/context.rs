@@ -156,6 +156,20 @@ impl App {
         self.connect_all(waits, &named, &self.recorded_accounts())
     }
 
+    /// Returns the installation of the records, if there are any.
+    fn recorded_installation(&self) -> Result<Option<Installation>, Failure> {
+        let registry = Registry::open(&self.paths.state).map_err(refused)?;
+        let entries = registry.list().map_err(refused)?;
+        let nothing = entries.is_empty();
+        let readable = entries.into_iter().find_map(|entry| entry.into_record().ok());
+        match readable {
+            Some(record) => Ok(Some(record.installation)),
+            None if nothing => Ok(None),
+            // What cannot be read is told, too.
+            None => installation(&self.paths.state, None).map(Some).map_err(refused),
+        }
+    }
+
     /// Returns the accounts that records and claims given up name. Whoever works with these says what is wrong with them.
     fn recorded_accounts(&self) -> Vec<AccountId> {
         let records = Registry::open(&self.paths.state).and_then(|registry| registry.list());
@@ -207,6 +221,11 @@ impl App {
     pub fn reading_context(&self, connected: &Connected, waits: Waits) -> Result<Option<Context>, Failure> {
         let given = self.given_installation()?;
         let known = known_installation(&self.paths.state, given.clone()).map_err(refused)?;
+        // Records may be here without the id that they were made under: it was given, or its file is lost.
+        let known = match known {
+            Some(known) => Some(known),
+            None => self.recorded_installation()?,
+        };
         known.map(|installation| self.context_of(connected, waits, installation, given.is_some())).transpose()
     }
 
@@ -221,6 +240,12 @@ impl App {
         let config = ssh.config_file();
         Ok(Context {
             accounts: connected.accounts.iter().map(|account| Arc::clone(&account.cloud)).collect(),
+            unopened: connected
+                .found_not_used
+                .iter()
+                .filter(|found| found.connected)
+                .map(|found| (found.account.clone(), found.why.clone()))
+                .collect(),
             registry: Registry::open(&self.paths.state).map_err(refused)?,
             watch: Watch::open(&self.paths.state).map_err(refused)?,
             switches: Board::open(&self.paths.state).map_err(refused)?,

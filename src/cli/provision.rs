@@ -29,12 +29,14 @@ use crate::plan::refuse::Soft;
 use crate::provision::acquire::acquire;
 use crate::provision::cancel::Cancel;
 use crate::provision::failure::{Failure, Kind};
+use crate::provision::gather::within;
 use crate::provision::rehearse::{Rehearsal, rehearse};
 use crate::provision::{Context, Report, Request};
 use crate::ssh::Include;
 use crate::ssh::exec::{agent_socket, check_config};
 use crate::ssh::keys::{self, KeyPair, Programs};
 use crate::state::env;
+use crate::state::record::Record;
 
 /// Gets a machine: the cheapest offer that can be had, checked again, created, and logged in to
 ///
@@ -161,7 +163,7 @@ async fn work(
     let progress = Progress::new(&app.output);
     let report = acquire(&context, &request, &asking.all(), &progress, cancel).await;
     app.output.end_live();
-    finish(app, &context, report, fields)
+    finish(app, &context, report, fields).await
 }
 
 /// Reads `--offer ID` into a request for exactly that.
@@ -317,7 +319,7 @@ fn preview(
     Ok(asked.cloud.preview(first, &spec, &mark))
 }
 
-fn finish(
+async fn finish(
     app: &App,
     context: &Context,
     report: Report,
@@ -357,14 +359,17 @@ fn finish(
     if runs {
         include(app, context);
         if let Some(end) = record.expires_at {
-            let left = std::time::Duration::try_from(end.duration_since(now)).unwrap_or_default();
-            let text = format!(
-                "`{}` is to end in {}, but the cloud does not end it: `gpuprov rm --expired` does, here or on any computer \
-                 with the installation id `{}`",
-                record.name,
-                show(left),
-                record.installation
-            );
+            let left = show(std::time::Duration::try_from(end.duration_since(now)).unwrap_or_default());
+            let text = match ends_itself(context, record).await {
+                Some(at) => {
+                    format!("`{}` ends in {left}: the cloud deletes it by itself at {at:.0}", record.name)
+                }
+                None => format!(
+                    "`{}` is to end in {left}, but the cloud does not end it: `gpuprov rm --expired` does, here or on any \
+                     computer with the installation id `{}`",
+                    record.name, record.installation
+                ),
+            };
             output.warn(Kind::Note, None, Some(record.name.as_str()), &text);
         }
     }
@@ -399,4 +404,12 @@ fn include(app: &App, context: &Context) {
     if let Some(note) = context.ssh.plain_ssh_note() {
         output.warn(Kind::Note, None, None, &note);
     }
+}
+
+/// Asks the cloud when it will end the machine; none where it does not say that it will.
+async fn ends_itself(context: &Context, record: &Record) -> Option<Timestamp> {
+    let attempt = record.current()?;
+    let (cloud, handle) = (context.account(&attempt.account)?, attempt.handle.as_ref()?);
+    let look = within(context.cloud_timeout, cloud, "looking at the machine", cloud.inspect(handle)).await;
+    look.ok()?.ends_at
 }

@@ -252,6 +252,8 @@ pub struct Look {
     pub sold: Sold,
     /// What the machine costs per hour in its present state, where the cloud tells.
     pub costs_now: Option<Usd>,
+    /// When the cloud itself will delete the machine, as it says.
+    pub ends_at: Option<Timestamp>,
 }
 
 impl Look {
@@ -265,6 +267,7 @@ impl Look {
             failed: None,
             sold: Sold::default(),
             costs_now: None,
+            ends_at: None,
         }
     }
 }

@@ -1,11 +1,12 @@
-//! Asking all accounts for offers at once, each under its own deadline.
+//! Asking all accounts at once, each under its own deadline, and putting their answers together.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use crate::cloud::{Cloud, Error, ErrorKind, OfferBatch, Reached};
+use crate::cloud::{Cloud, Error, ErrorKind, Found, OfferBatch, Reached};
 use crate::model::account::AccountId;
 use crate::model::offer::Offer;
 use crate::model::want::Want;
@@ -108,4 +109,15 @@ pub async fn within<T>(
 fn late(deadline: Duration, cloud: &Arc<dyn Cloud>, doing: &'static str) -> Box<Error> {
     let message = format!("no answer in {}", crate::model::duration::show(deadline));
     Box::new(Error::new(ErrorKind::Timeout, cloud.account(), doing, message, Reached::Maybe))
+}
+
+/// Two accounts that are one at the provider both list everything that is there: each thing counts once, for the account that its
+/// mark names if that one is among them.
+pub fn once(found: &mut Vec<(AccountId, Found)>) {
+    let named = |(account, found): &(AccountId, Found)| account.name() == found.mark.account;
+    found.sort_by_key(|entry| !named(entry));
+    let mut seen = HashSet::new();
+    found.retain(|(account, found)| {
+        seen.insert((account.cloud(), found.kind, found.handle.id.clone(), found.mark.claim))
+    });
 }

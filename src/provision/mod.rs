@@ -66,6 +66,8 @@ pub use request::{Report, Request};
 pub struct Context {
     /// The connected accounts, switched on or off.
     pub accounts: Vec<Arc<dyn Cloud>>,
+    /// Accounts that are connected and whose credentials cannot be opened, with the reason: what is there nobody can tell.
+    pub unopened: Vec<(AccountId, String)>,
     /// The records.
     pub registry: Registry,
     /// Claims that were given up without an answer.

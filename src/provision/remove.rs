@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 
-use crate::cloud::{Cloud, Found, Which};
+use crate::cloud::{Cloud, Error, ErrorKind, Found, Reached, Which};
 use crate::model::account::AccountId;
 use crate::model::machine::{MachineName, MachineState};
 use crate::model::money::Usd;
@@ -376,6 +376,11 @@ pub async fn list(
             ),
             Err(error) => failed.push(error),
         }
+    }
+    for (account, why) in &context.unopened {
+        let message = format!("its credentials {why}");
+        let silent = Error::new(ErrorKind::Auth, account, "listing machines", message, Reached::No);
+        failed.push(Box::new(silent));
     }
     (all, failed)
 }

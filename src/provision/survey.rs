@@ -9,7 +9,7 @@ use crate::model::account::AccountId;
 use crate::model::handle::{Handle, ResourceKind};
 use crate::model::machine::{MachineName, MachineState};
 use crate::model::mark::{Claim, Mark};
-use crate::provision::gather::within;
+use crate::provision::gather::{self, within};
 use crate::provision::remove::list;
 use crate::provision::wait::host_key_alias;
 use crate::provision::{Context, is_proven_same};
@@ -85,14 +85,18 @@ pub async fn survey(context: &Context, scope: Scope) -> Result<Survey, StateErro
         Scope::Mine => list(context, &Which::Installation(context.installation.clone())).await,
         Scope::All => list(context, &Which::AnyMarked).await,
     };
+    if scope == Scope::All {
+        gather::once(&mut found);
+    }
     let asked = if scope == Scope::Local { 0 } else { context.accounts.len() };
-    let mut survey = Survey { answered: asked - failed.len(), ..Survey::default() };
+    let silent = failed.iter().filter(|error| context.account(&error.account).is_some()).count();
+    let mut survey = Survey { answered: asked - silent, ..Survey::default() };
     let mut live: HashSet<Claim> = HashSet::new();
     for entry in entries {
         let row = match entry {
             Entry::Unreadable(unreadable) => unreadable_row(unreadable),
             Entry::Record(record) => {
-                let hit = take_hit(context, &record, &mut found);
+                let hit = take_hit(&record, &mut found);
                 live.extend(record.current().map(|attempt| attempt.claim));
                 merge(context, record, hit, &failed, scope).await
             }
@@ -122,13 +126,13 @@ pub async fn survey(context: &Context, scope: Scope) -> Result<Survey, StateErro
 }
 
 /// Takes what the list says of a record's machine out of the list.
-fn take_hit(context: &Context, record: &Record, found: &mut Vec<(AccountId, Found)>) -> Option<Found> {
+fn take_hit(record: &Record, found: &mut Vec<(AccountId, Found)>) -> Option<Found> {
     let attempt = record.current()?;
     let id = attempt.handle.as_ref().map(|handle| handle.id.as_str());
     let at = found.iter().position(|(account, found)| {
         *account == attempt.account
             && found.kind == ResourceKind::Machine
-            && found.mark.installation == context.installation
+            && found.mark.installation == record.installation
             && found.mark.claim == attempt.claim
             && id.is_none_or(|id| id == found.handle.id)
     })?;

@@ -191,3 +191,52 @@ async fn a_name_is_only_called_missing_when_every_account_answered() {
     world.sandbox.plug_runpod().await.unwrap();
     world.remove("dev").await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn records_are_shown_without_the_id_that_they_were_made_under() {
+    let mut world = World::new().await;
+    world.set("GPUPROV_INSTALLATION", "team-ci");
+    world.provision("dev").await;
+    world.unset("GPUPROV_INSTALLATION");
+    let (code, list) = world.json("ls").await;
+    assert_eq!((code, states(&list)), (0, vec![("dev", "running")]), "{list}");
+    assert_eq!(list["machines"][0]["installation"], "team-ci");
+    assert!(!world.state().join("installation").exists(), "looking makes no id");
+    let (_, list) = world.json("ls --all").await;
+    assert_eq!(states(&list).len(), 1, "{list}");
+    world.remove("dev").await;
+    world.assert_empty();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_machine_that_two_accounts_list_is_one() {
+    let world = World::new().await;
+    let key = world.sandbox.runpod_key().to_owned();
+    world.config(&format!("[account.\"runpod/twin\"]\napi_key = \"{key}\"\n"));
+    let made = world.run("provision --gpus RTX4090 --name dev --cloud runpod/twin").await;
+    assert_eq!(made.code, 0, "{made:?}");
+    std::fs::remove_file(world.state().join("machines/dev.json")).unwrap();
+    let (_, list) = world.json("ls --all").await;
+    assert_eq!(
+        (states(&list).len(), list["machines"][0]["account"].as_str()),
+        (1, Some("runpod/twin")),
+        "{list}"
+    );
+    assert_eq!(world.run("rm --all --yes").await.code, 0);
+    world.assert_empty();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_that_cannot_be_opened_did_not_answer() {
+    let world = World::new().await;
+    let set = world.run("clouds set runpod --name a").await;
+    assert_eq!(set.code, 0, "{set:?}");
+    let file = world.home().join(".local/share/gpuprov/accounts/runpod/a.json");
+    std::fs::File::options().write(true).open(&file).unwrap().set_len(40).unwrap();
+    for words in ["rm --all --yes", "rm --expired --yes", "rm nobody --yes --ignore-not-found"] {
+        let ran = world.run(words).await;
+        assert_eq!(ran.code, 6, "{words}: {ran:?}");
+    }
+    let (code, list) = world.json("ls").await;
+    assert_eq!((code, list["failed"][0]["account"].as_str()), (0, Some("runpod/a")), "{list}");
+}

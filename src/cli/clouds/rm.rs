@@ -105,6 +105,10 @@ async fn nothing_held(
         ));
         return Err(failure.hint("`gpuprov rm NAME` removes a machine"));
     }
+    if cloud.is_none() {
+        let text = "it cannot be opened, so machines that are not recorded here could not be looked for";
+        app.output.warn(Kind::Note, Some(account), None, text);
+    }
     match unlisted {
         None => Ok(()),
         // Credentials that are refused will never show anything again.

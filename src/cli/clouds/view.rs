@@ -8,7 +8,7 @@ use crate::accounts::registry::{Account, Connected, FoundNotUsed};
 use crate::cli::context::App;
 use crate::cli::table::{fit, table};
 use crate::cloud::Identity;
-use crate::model::account::AccountId;
+use crate::model::account::{AccountId, CloudKind};
 use crate::state::machines::{Entry, Registry};
 use crate::state::switches::{Board, Switch};
 
@@ -63,8 +63,8 @@ pub(super) fn rows(app: &App, connected: &Connected) -> Vec<Row> {
 }
 
 /// By cloud, `default` first.
-fn order(account: &AccountId) -> (&AccountId, bool) {
-    (account, account.name() != "default")
+fn order(account: &AccountId) -> (CloudKind, bool, &str) {
+    (account.cloud(), account.name() != "default", account.name())
 }
 
 fn row_of(account: &Account, machines: &BTreeMap<AccountId, usize>) -> Row {

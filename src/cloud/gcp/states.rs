@@ -56,6 +56,19 @@ pub(super) fn has_end(instance: &Instance) -> bool {
         && told(scheduling.instance_termination_action.as_ref()) == Some("DELETE")
 }
 
+/// Returns when Google deletes a machine: the moment that it tells, else the span that it was given from its creation on.
+fn end(instance: &Instance) -> Option<Timestamp> {
+    if !has_end(instance) {
+        return None;
+    }
+    ends_at(instance).or_else(|| {
+        let span = instance.scheduling.as_ref()?.max_run_duration.as_ref()?;
+        let seconds: i64 = told(span.seconds.as_ref())?.parse().ok()?;
+        let created: Timestamp = instance.creation_timestamp.as_deref()?.parse().ok()?;
+        created.checked_add(jiff::SignedDuration::from_secs(seconds)).ok()
+    })
+}
+
 /// Returns what a machine says about itself.
 pub(super) fn look(instance: &Instance, frame: &Frame) -> Look {
     let status = one_line(told(instance.status.as_ref()).unwrap_or_default(), 40);
@@ -87,6 +100,7 @@ pub(super) fn look(instance: &Instance, frame: &Frame) -> Look {
         sold: sold(instance),
         costs_now: None,
         state,
+        ends_at: end(instance),
     }
 }
 

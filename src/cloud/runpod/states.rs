@@ -60,6 +60,7 @@ pub(super) fn look(pod: &Pod, frame: &Frame<'_>) -> Look {
         // Whether `cost` counts the disk is not documented: what was agreed tells more.
         costs_now: None,
         state,
+        ends_at: None,
     }
 }
 

@@ -131,6 +131,7 @@ pub(super) fn look(instance: &Instance, frame: &Frame<'_>) -> Look {
             _ => None,
         },
         state,
+        ends_at: None,
     }
 }
 

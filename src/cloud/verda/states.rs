@@ -55,6 +55,7 @@ pub(super) fn look(instance: &Instance, frame: &Frame<'_>) -> Look {
         // What a machine tells counts neither its disk nor always all of its GPUs: the agreed price says more.
         costs_now: None,
         state,
+        ends_at: None,
     }
 }
 

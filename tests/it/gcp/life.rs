@@ -102,6 +102,7 @@ async fn taken_away_while_it_starts_the_next_offer_is_tried() {
 async fn an_end_is_kept_by_google() {
     let world = world().await;
     let ran = provision(&world, "--gpus L4:1 --ttl 2h").await;
+    assert!(ran["warnings"].to_string().contains("the cloud deletes it by itself"), "{ran:#}");
     assert!(ran["machines"][0]["expires_at"].is_string(), "{ran:#}");
     let scheduling = &bodies(&world, "insert_instance")[0]["scheduling"];
     let seconds: i64 = scheduling["maxRunDuration"]["seconds"].as_str().unwrap().parse().unwrap();
@@ -152,7 +153,7 @@ async fn removed_in_the_console_and_a_disk_that_stays() {
     for what in [GcpFault::DiskStays, GcpFault::NoEffect, GcpFault::OperationLost, GcpFault::not_ready()] {
         provision(&world, "--gpus L4:1 --port 8080").await;
         fault(&world, "delete_instance", what);
-        remove(&world).await;
+        remove_unseen(&world).await;
     }
     provision(&world, "--gpus L4:1 --port 8080").await;
     fault(&world, "delete_instance", GcpFault::DiskStays);

@@ -36,7 +36,7 @@ async fn an_operation_that_is_lost_leaves_the_word_to_the_machine() {
     fault(&world, "insert_instance", GcpFault::OperationLost);
     provision(&world, "--gpus L4:1").await;
     fault(&world, "delete_instance", GcpFault::OperationLost);
-    remove(&world).await;
+    remove_unseen(&world).await;
     for what in [
         FaultKind::status(503),
         FaultKind::Reset { when: When::Before },

@@ -87,6 +87,14 @@ async fn remove(world: &World) {
     nothing_is_left(world);
 }
 
+/// The same where an operation that nobody can see may go on for a moment.
+async fn remove_unseen(world: &World) {
+    let ran = world.run("rm dev --yes").await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    crate::support::until("the last operation", || world.sandbox.gcp().left().is_empty()).await;
+    nothing_is_left(world);
+}
+
 async fn provision(world: &World, words: &str) -> Value {
     let (code, ran) = world.json(&format!("provision --name dev {words}")).await;
     assert_eq!(code, 0, "{ran:#}");
