@@ -2,7 +2,7 @@
 //!
 //! - [`channel`]: connections: TLS, proxy, loopback;
 //! - [`call`]: one call with one request and one answer, its limits of time and its tries;
-//! - [`frame`]: what goes over the wire and how an answer is read;
+//! - `frame`: what goes over the wire and how an answer is read;
 //! - [`error`]: what can go wrong.
 //!
 //! The transport below is HTTP/2 by `tonic`; the frames are read here, because an answer from something in between (a web page,

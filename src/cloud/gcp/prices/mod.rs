@@ -3,7 +3,7 @@
 //! - [`source`]: one catalogue, fetched at most once an hour, refused where it does not fit, kept with its time;
 //! - [`gpuhunt`], [`skypilot`]: their formats; [`archive`], [`fields`]: zip and CSV within bounds; [`table`]: what is taken;
 //! - [`guard`]: prices that cannot be right;
-//! - [`parts`]: disk, address, local SSD.
+//! - [`mod@parts`]: disk, address, local SSD.
 //!
 //! Machines with GPUs go by gpuhunt's, those without by SkyPilot's; the other one stands in where a machine is not in the
 //! first or the first cannot be had. All of these prices are estimates: they are a catalogue's, not the cloud's.
