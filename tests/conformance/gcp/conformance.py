@@ -9,14 +9,8 @@ usage: conformance.py GPUPROV
 
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-import urllib.request
 import uuid
 
 import google.auth.exceptions
@@ -28,20 +22,14 @@ from google.oauth2 import service_account
 from googleapiclient.discovery import build
 from googleapiclient.errors import HttpError
 
+from served import Served, check, home, key_pair, main, ssh
+
 LIMIT = 120
+CLIENT = r"# Google's official clients: api_endpoint '(.*)'$"
 SCOPE = "https://www.googleapis.com/auth/cloud-platform"
 ZONE = "us-central1-a"
 IMAGES, FAMILY = "deeplearning-platform-release", "common-cu129-ubuntu-2204-nvidia-580"
 gpuprov = sys.argv[1]
-home = tempfile.mkdtemp(prefix="gpuprov-conformance-")
-checks = 0
-
-
-def check(value, what):
-    global checks
-    if not value:
-        raise AssertionError(what)
-    checks += 1
 
 
 def refused(work, kind, text):
@@ -52,57 +40,6 @@ def refused(work, kind, text):
         check(text in str(error), f"{text}: {error}")
         return
     raise AssertionError(f"not refused: {text}")
-
-
-class Served:
-    """`gpuprov sandbox serve`, with the variables that it prints."""
-
-    def __init__(self):
-        variables = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8"}
-        self.child = subprocess.Popen([gpuprov, "sandbox", "serve"], env=variables, stdout=subprocess.PIPE, text=True)
-        self.variables, self.base, self.control = {}, None, None
-        for line in self.child.stdout:
-            if found := re.match(r"export (\w+)='(.*)'$", line):
-                self.variables[found[1]] = found[2]
-            elif found := re.match(r"# Google's official clients: api_endpoint '(.*)'$", line):
-                self.base = found[1]
-            elif found := re.match(r"# control path: (\S+)$", line):
-                self.control = found[1]
-                return
-        raise AssertionError(f"the sandbox ended with {self.child.wait()}")
-
-    def ask(self, path, method="GET", body=None):
-        request = urllib.request.Request(f"{self.control}/{path}", method=method)
-        data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(request, data, timeout=10) as answer:
-            text = answer.read()
-            return json.loads(text) if text else None
-
-    def ssh_port(self):
-        with open(self.variables["GPUPROV_CONFIG"], encoding="utf-8") as file:
-            return int(re.search(r"\[gcp\]\nssh_port = (\d+)", file.read())[1])
-
-    def stop(self):
-        self.child.terminate()
-        try:
-            self.child.wait(10)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-
-
-def ssh(key, known, host, port, command):
-    options = f"StrictHostKeyChecking=yes UserKnownHostsFile={known} HostKeyAlias=dev BatchMode=yes IdentitiesOnly=yes IdentityAgent=none"
-    words = ["ssh", "-F", "/dev/null", "-i", key, "-p", str(port)]
-    for option in [*options.split(), "ConnectTimeout=5"]:
-        words += ["-o", option]
-    for _ in range(40):
-        done = subprocess.run(
-            [*words, f"ubuntu@{host}", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
-        )
-        if done.returncode != 255:
-            return done
-        time.sleep(0.25)
-    return done
 
 
 def credentials(served):
@@ -123,9 +60,9 @@ def credentials(served):
     token_file = os.path.join(home, "token.jwt")
     config = {
         "type": "external_account", "audience": outside["audience"],
-        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": f"{served.base}/sts/v1/token",
+        "subject_token_type": "urn:ietf:params:oauth:token-type:jwt", "token_url": f"{served.client}/sts/v1/token",
         "service_account_impersonation_url":
-            f"{served.base}/iamcredentials/v1/projects/-/serviceAccounts/{outside['service_account']}:generateAccessToken",
+            f"{served.client}/iamcredentials/v1/projects/-/serviceAccounts/{outside['service_account']}:generateAccessToken",
         "credential_source": {"file": token_file, "format": {"type": "text"}},
     }
 
@@ -167,7 +104,7 @@ def order(public, image, name="dev"):
 def life(served, creds, public, key_file):
     """A machine by google-cloud-compute, whose own waiting goes to Google whatever the endpoint: an operations client waits."""
     project = served.variables["GOOGLE_CLOUD_PROJECT"]
-    options = {"api_endpoint": served.base}
+    options = {"api_endpoint": served.client}
     make = lambda kind: kind(credentials=creds, client_options=options)
     instances, waiter, rules, everywhere = (
         make(compute_v1.InstancesClient), make(compute_v1.ZoneOperationsClient), make(compute_v1.FirewallsClient),
@@ -227,7 +164,7 @@ def life(served, creds, public, key_file):
         for item in keys.query_value.items:
             file.write(f"dev {item.key} {item.value}\n")
     address = machine.network_interfaces[0].access_configs[0].nat_i_p
-    ran = ssh(key_file, known, address, served.ssh_port(), "nvidia-smi -L && sudo -n true && id -un")
+    ran = ssh(key_file, "ubuntu", address, served.ssh_port("gcp"), "nvidia-smi -L && sudo -n true && id -un", known)
     check(ran.returncode == 0 and "NVIDIA L4" in ran.stdout, f"ssh with the host key that was published: {ran}")
     serial = instances.get_serial_port_output(instance="dev", **where).contents
     check("BEGIN SSH HOST KEY KEYS" in serial, "the serial console")
@@ -269,7 +206,7 @@ def around(served, creds):
     project = served.variables["GOOGLE_CLOUD_PROJECT"]
     compute = build(
         "compute", "v1", static_discovery=True, credentials=creds, cache_discovery=False,
-        client_options={"api_endpoint": f"{served.base}/compute/v1/"},
+        client_options={"api_endpoint": f"{served.client}/compute/v1/"},
     )
     own = compute.projects().get(project=project).execute()
     check(own["name"] == project and any(quota["metric"] == "GPUS_ALL_REGIONS" for quota in own["quotas"]), "the project")
@@ -304,11 +241,8 @@ def around(served, creds):
 
 
 def run(served):
-    check(served.base == served.variables["GPUPROV_GCP_ENDPOINT"], "the sandbox names the client's URL")
-    key_file = os.path.join(home, "id_ed25519")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key_file], check=True)
-    with open(f"{key_file}.pub", encoding="utf-8") as file:
-        public = file.read().strip()
+    check(served.client == served.variables["GPUPROV_GCP_ENDPOINT"], "the sandbox names the client's URL")
+    key_file, public = key_pair()
     exchanged, signed, federated = credentials(served)
     around(served, federated)
     around(served, exchanged)
@@ -323,19 +257,4 @@ def run(served):
     check(rejected == [], f"what the real service would refuse: {json.dumps(rejected)[:2000]}")
 
 
-def main():
-    threading.Timer(LIMIT, lambda: (print("conformance: gcp: FAILED: too long", file=sys.stderr), os._exit(1))).start()
-    served = Served()
-    code = 0
-    try:
-        run(served)
-        print(f"conformance: gcp: {checks} checks passed")
-    except Exception as error:  # whatever it is, the sandbox has to be stopped
-        print(f"conformance: gcp: FAILED: {type(error).__name__}: {error}", file=sys.stderr)
-        code = 1
-    served.stop()
-    shutil.rmtree(home, ignore_errors=True)
-    os._exit(code)
-
-
-main()
+main("gcp", Served(gpuprov, CLIENT), run, LIMIT)

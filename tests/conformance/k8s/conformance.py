@@ -8,20 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
+
+import served
+from served import check, home
 
 LIMIT = 120
 gpuprov = sys.argv[1]
-home = tempfile.mkdtemp(prefix="gpuprov-conformance-")
 env = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8", "GPUPROV_SANDBOX": "1"}
-checks = 0
-
-
-def check(value, what):
-    global checks
-    if not value:
-        raise AssertionError(what)
-    checks += 1
 
 
 def run(*words, code=0, **more):
@@ -57,4 +50,4 @@ try:
     check(not os.path.exists(file), "the file goes with its machine")
 finally:
     subprocess.run([gpuprov, "sandbox", "stop"], env=env, capture_output=True, timeout=LIMIT)
-print(f"conformance: k8s: kubectl {client} is content, {checks} checks")
+print(f"conformance: k8s: kubectl {client} is content, {served.checks} checks")

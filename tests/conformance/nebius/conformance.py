@@ -8,14 +8,8 @@ usage: conformance.py GPUPROV
 
 import json
 import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-import urllib.request
 
 from grpc import StatusCode
 from nebius.aio.service_error import RequestError
@@ -66,17 +60,11 @@ from nebius.base.options import INSECURE
 from nebius.base.resolver import Constant
 from nebius.sdk import SDK
 
+from served import Served, check, home, key_pair, main, ssh
+
 LIMIT = 120
+CLIENT = r"# Nebius's official Python client: .*Constant\('(.*)'\)$"
 gpuprov = sys.argv[1]
-home = tempfile.mkdtemp(prefix="gpuprov-conformance-")
-checks = 0
-
-
-def check(value, what):
-    global checks
-    if not value:
-        raise AssertionError(what)
-    checks += 1
 
 
 def refused(work, code, text):
@@ -89,59 +77,9 @@ def refused(work, code, text):
     raise AssertionError(f"not refused: {text}")
 
 
-class Served:
-    """`gpuprov sandbox serve`, with the variables that it prints."""
-
-    def __init__(self):
-        variables = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8"}
-        self.child = subprocess.Popen([gpuprov, "sandbox", "serve"], env=variables, stdout=subprocess.PIPE, text=True)
-        self.variables, self.address, self.control = {}, None, None
-        for line in self.child.stdout:
-            if found := re.match(r"export (\w+)='(.*)'$", line):
-                self.variables[found[1]] = found[2]
-            elif found := re.match(r"# Nebius's official Python client: .*Constant\('(.*)'\)$", line):
-                self.address = found[1]
-            elif found := re.match(r"# control path: (\S+)$", line):
-                self.control = found[1]
-                return
-        raise AssertionError(f"the sandbox ended with {self.child.wait()}")
-
-    def ask(self, path, method="GET", body=None):
-        request = urllib.request.Request(f"{self.control}/{path}", method=method)
-        data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(request, data, timeout=10) as answer:
-            text = answer.read()
-            return json.loads(text) if text else None
-
-    def ssh_port(self):
-        with open(self.variables["GPUPROV_CONFIG"], encoding="utf-8") as file:
-            return int(re.search(r"\[nebius\]\nssh_port = (\d+)", file.read())[1])
-
-    def sdk(self, **credentials):
-        resolver, options = Constant(self.address), [(INSECURE, True)]
-        return SDK(resolver=resolver, options=options, user_agent_prefix="gpuprov-conformance/1", **credentials)
-
-    def stop(self):
-        self.child.terminate()
-        try:
-            self.child.wait(10)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-
-
-def ssh(key, host, port, command):
-    options = "StrictHostKeyChecking=no UserKnownHostsFile=/dev/null BatchMode=yes IdentitiesOnly=yes IdentityAgent=none"
-    words = ["ssh", "-F", "/dev/null", "-i", key, "-p", str(port)]
-    for option in [*options.split(), "ConnectTimeout=5"]:
-        words += ["-o", option]
-    for _ in range(40):
-        done = subprocess.run(
-            [*words, f"ubuntu@{host}", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
-        )
-        if done.returncode != 255:
-            return done
-        time.sleep(0.25)
-    return done
+def client(served, **credentials):
+    resolver, options = Constant(served.client), [(INSECURE, True)]
+    return SDK(resolver=resolver, options=options, user_agent_prefix="gpuprov-conformance/1", **credentials)
 
 
 def finished(operation, limit=30):
@@ -186,20 +124,17 @@ def order(project, subnet, name, public, spot):
 
 
 def run(served):
-    check(served.variables["GPUPROV_NEBIUS_ENDPOINT"] == f"http://{served.address}", "the sandbox names the address")
-    key_file = os.path.join(home, "id_ed25519")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key_file], check=True)
-    with open(f"{key_file}.pub", encoding="utf-8") as file:
-        public = file.read().strip()
+    check(served.variables["GPUPROV_NEBIUS_ENDPOINT"] == f"http://{served.client}", "the sandbox names the address")
+    key_file, public = key_pair()
     credentials = os.path.join(home, "credentials.json")
     with open(credentials, "w", encoding="utf-8") as file:
         json.dump(served.ask("nebius/accounts/nebius-1/key-file"), file)
 
     # A person's token, and the service account's key, which is exchanged.
-    person = served.sdk(credentials=served.variables["NEBIUS_IAM_TOKEN"])
+    person = client(served, credentials=served.variables["NEBIUS_IAM_TOKEN"])
     tenant = served.variables["NEBIUS_TENANT_ID"]
     check(person.whoami().wait().user_profile.tenants[0].tenant_id == tenant, "who the person is")
-    sdk = served.sdk(credentials_file_name=credentials)
+    sdk = client(served, credentials_file_name=credentials)
     me = sdk.whoami().wait().service_account_profile
     check(me.info.metadata.id == served.ask("nebius/accounts/nebius-1")["service_account"], "who the robot is")
 
@@ -258,7 +193,7 @@ def run(served):
         check(time.monotonic() < until, f"it runs in time: {one.status}")
         time.sleep(0.2)
     host = told.removesuffix("/32")
-    done = ssh(key_file, host, served.ssh_port(), "nvidia-smi -L")
+    done = ssh(key_file, "ubuntu", host, served.ssh_port("nebius"), "nvidia-smi -L")
     check(done.returncode == 0 and "H100" in done.stdout, f"ssh: {done}")
 
     time.sleep(2)
@@ -308,19 +243,4 @@ def run(served):
     sdk.sync_close()
 
 
-def main():
-    threading.Timer(LIMIT, lambda: (print("conformance: nebius: FAILED: too long", file=sys.stderr), os._exit(1))).start()
-    served = Served()
-    code = 0
-    try:
-        run(served)
-        print(f"conformance: nebius: {checks} checks passed")
-    except Exception as error:  # whatever it is, the sandbox has to be stopped
-        print(f"conformance: nebius: FAILED: {type(error).__name__}: {error}", file=sys.stderr)
-        code = 1
-    served.stop()
-    shutil.rmtree(home, ignore_errors=True)
-    os._exit(code)
-
-
-main()
+main("nebius", Served(gpuprov, CLIENT), run, LIMIT)

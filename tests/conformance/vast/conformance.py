@@ -9,26 +9,16 @@ usage: conformance.py GPUPROV VASTAI
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
-import threading
 import time
-import urllib.request
+
+from served import Served, check, home, key_pair, main, ssh
 
 LIMIT = 300
+CLIENT = r"# Vast's official client: VAST_URL='(.*)'$"
 gpuprov, vastai = sys.argv[1:3]
-home = tempfile.mkdtemp(prefix="gpuprov-conformance-")
-checks = 0
 last = {}
-
-
-def check(value, what):
-    global checks
-    if not value:
-        raise AssertionError(what)
-    checks += 1
 
 
 def pace(kind, seconds):
@@ -44,39 +34,9 @@ def environment(**more):
     return {**base, **more}
 
 
-class Served:
-    """`gpuprov sandbox serve`, with the variables that it prints."""
-
-    def __init__(self):
-        self.child = subprocess.Popen(
-            [gpuprov, "sandbox", "serve"], env=environment(), stdout=subprocess.PIPE, text=True
-        )
-        self.variables, self.client_url, self.control = {}, None, None
-        for line in self.child.stdout:
-            if found := re.match(r"export (\w+)='(.*)'$", line):
-                self.variables[found[1]] = found[2]
-            elif found := re.match(r"# Vast's official client: VAST_URL='(.*)'$", line):
-                self.client_url = found[1]
-            elif found := re.match(r"# control path: (\S+)$", line):
-                self.control = found[1]
-                return
-        raise AssertionError(f"the sandbox ended with {self.child.wait()}")
-
-    def ask(self, path):
-        with urllib.request.urlopen(f"{self.control}/{path}", timeout=10) as answer:
-            return json.load(answer)
-
-    def stop(self):
-        self.child.terminate()
-        try:
-            self.child.wait(10)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-
-
 def client(served, *words, key=None):
     """Runs the official client; what it printed, and what it complained of."""
-    variables = environment(VAST_URL=served.client_url, VAST_API_KEY=key or served.variables["VAST_API_KEY"])
+    variables = environment(VAST_URL=served.client, VAST_API_KEY=key or served.variables["VAST_API_KEY"])
     done = subprocess.run(
         [vastai, *map(str, words)], env=variables, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60
     )
@@ -96,28 +56,10 @@ def instance(served, number):
     return data(served, "show", "instance", number)
 
 
-def ssh(key, host, port, command):
-    options = "StrictHostKeyChecking=no UserKnownHostsFile=/dev/null BatchMode=yes IdentitiesOnly=yes IdentityAgent=none"
-    words = ["ssh", "-F", "/dev/null", "-i", key, "-p", str(port)]
-    for option in [*options.split(), "ConnectTimeout=5"]:
-        words += ["-o", option]
-    for _ in range(40):
-        done = subprocess.run(
-            [*words, f"root@{host}", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
-        )
-        if done.returncode != 255:
-            return done
-        time.sleep(0.25)
-    return done
-
-
 def run(served):
-    check(served.client_url.startswith("http://127.0.0.1:"), "the sandbox names the client's URL")
-    check(served.variables["GPUPROV_VAST_ENDPOINT"] == served.client_url, "and it is gpuprov's endpoint")
-    key = os.path.join(home, "id_ed25519")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    with open(f"{key}.pub", encoding="utf-8") as file:
-        public = file.read().strip()
+    check(served.client.startswith("http://127.0.0.1:"), "the sandbox names the client's URL")
+    check(served.variables["GPUPROV_VAST_ENDPOINT"] == served.client, "and it is gpuprov's endpoint")
+    key, public = key_pair()
 
     user = data(served, "show", "user")
     check(user["credit"] == 25.0 and user["email"], "the account")
@@ -159,7 +101,7 @@ def run(served):
     check(found, f"ssh-url: {url} {err}")
     check(int(found[2]) == int(one["ports"]["22/tcp"][0]["HostPort"]), "the direct port")
     for port in (found[2], one["ssh_port"]):
-        done = ssh(key, found[1], port, "nvidia-smi -L && cat onstart.sh")
+        done = ssh(key, "root", found[1], port, "nvidia-smi -L && cat onstart.sh")
         check(done.returncode == 0 and "RTX 5090" in done.stdout and "no_auto_tmux" in done.stdout, f"ssh {port}: {done}")
         check("Welcome to vast.ai" in done.stderr, "the banner")
 
@@ -203,27 +145,4 @@ def run(served):
     check(rejected == [], f"what the real service would refuse: {json.dumps(rejected)[:2000]}")
 
 
-def main():
-    served = Served()
-
-    def end(code):
-        served.stop()
-        shutil.rmtree(home, ignore_errors=True)
-        # Also from the timer's thread, whatever the other one waits for.
-        os._exit(code)
-
-    def too_long():
-        print("conformance: vast: FAILED: too long", file=sys.stderr, flush=True)
-        end(1)
-
-    threading.Timer(LIMIT, too_long).start()
-    try:
-        run(served)
-    except Exception as error:
-        print(f"conformance: vast: FAILED: {error!r}", file=sys.stderr, flush=True)
-        end(1)
-    print(f"conformance: vast: {checks} checks passed", flush=True)
-    end(0)
-
-
-main()
+main("vast", Served(gpuprov, CLIENT), run, LIMIT)

@@ -7,30 +7,17 @@ usage: conformance.py GPUPROV
 """
 
 import json
-import os
-import re
-import shutil
-import subprocess
 import sys
-import tempfile
-import threading
 import time
-import urllib.request
 
 from verda import VerdaClient
 from verda.exceptions import APIException
 
+from served import Served, check, key_pair, main, ssh
+
 LIMIT = 120
+CLIENT = r"# Verda's official clients: base_url '(.*)'$"
 gpuprov = sys.argv[1]
-home = tempfile.mkdtemp(prefix="gpuprov-conformance-")
-checks = 0
-
-
-def check(value, what):
-    global checks
-    if not value:
-        raise AssertionError(what)
-    checks += 1
 
 
 def refused(work, code, text):
@@ -43,66 +30,12 @@ def refused(work, code, text):
     raise AssertionError(f"not refused: {text}")
 
 
-class Served:
-    """`gpuprov sandbox serve`, with the variables that it prints."""
-
-    def __init__(self):
-        variables = {"PATH": os.environ["PATH"], "HOME": home, "LANG": "C.UTF-8"}
-        self.child = subprocess.Popen([gpuprov, "sandbox", "serve"], env=variables, stdout=subprocess.PIPE, text=True)
-        self.variables, self.base_url, self.control = {}, None, None
-        for line in self.child.stdout:
-            if found := re.match(r"export (\w+)='(.*)'$", line):
-                self.variables[found[1]] = found[2]
-            elif found := re.match(r"# Verda's official clients: base_url '(.*)'$", line):
-                self.base_url = found[1]
-            elif found := re.match(r"# control path: (\S+)$", line):
-                self.control = found[1]
-                return
-        raise AssertionError(f"the sandbox ended with {self.child.wait()}")
-
-    def ask(self, path, method="GET", body=None):
-        request = urllib.request.Request(f"{self.control}/{path}", method=method)
-        data = None if body is None else json.dumps(body).encode()
-        with urllib.request.urlopen(request, data, timeout=10) as answer:
-            text = answer.read()
-            return json.loads(text) if text else None
-
-    def ssh_port(self):
-        with open(self.variables["GPUPROV_CONFIG"], encoding="utf-8") as file:
-            return int(re.search(r"\[verda\]\nssh_port = (\d+)", file.read())[1])
-
-    def stop(self):
-        self.child.terminate()
-        try:
-            self.child.wait(10)
-        except subprocess.TimeoutExpired:
-            self.child.kill()
-
-
-def ssh(key, host, port, command):
-    options = "StrictHostKeyChecking=no UserKnownHostsFile=/dev/null BatchMode=yes IdentitiesOnly=yes IdentityAgent=none"
-    words = ["ssh", "-F", "/dev/null", "-i", key, "-p", str(port)]
-    for option in [*options.split(), "ConnectTimeout=5"]:
-        words += ["-o", option]
-    for _ in range(40):
-        done = subprocess.run(
-            [*words, f"root@{host}", command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30
-        )
-        if done.returncode != 255:
-            return done
-        time.sleep(0.25)
-    return done
-
-
 def run(served):
-    check(served.base_url == served.variables["GPUPROV_VERDA_ENDPOINT"] + "/v1", "the sandbox names the client's URL")
-    key_file = os.path.join(home, "id_ed25519")
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key_file], check=True)
-    with open(f"{key_file}.pub", encoding="utf-8") as file:
-        public = file.read().strip()
+    check(served.client == served.variables["GPUPROV_VERDA_ENDPOINT"] + "/v1", "the sandbox names the client's URL")
+    key_file, public = key_pair()
     client_id, secret = served.variables["VERDA_CLIENT_ID"], served.variables["VERDA_CLIENT_SECRET"]
-    refused(lambda: VerdaClient(client_id, "wrong", served.base_url), "unauthorized_request", "Invalid client id")
-    verda = VerdaClient(client_id, secret, served.base_url)
+    refused(lambda: VerdaClient(client_id, "wrong", served.client), "unauthorized_request", "Invalid client id")
+    verda = VerdaClient(client_id, secret, served.client)
 
     check(verda.balance.get().currency == "usd", "the balance")
     kinds = {kind.instance_type: kind for kind in verda.instance_types.get()}
@@ -143,7 +76,7 @@ def run(served):
             refused(lambda: verda.instances.action(one.id, "delete"), "forbidden_action", "provisioning")
         check(time.monotonic() < until, f"it runs in time: {one.status}")
         time.sleep(0.3)
-    done = ssh(key_file, one.ip, served.ssh_port(), "nvidia-smi -L")
+    done = ssh(key_file, "root", one.ip, served.ssh_port("verda"), "nvidia-smi -L")
     check(done.returncode == 0 and "H100 SXM5 80GB" in done.stdout, f"ssh: {done}")
 
     time.sleep(2)
@@ -179,7 +112,7 @@ def run(served):
 
     # An evicted machine takes its OS volume along. Wait for the journal's word.
     served.ask("verda/tokens", "POST", {"life_ms": 1000})
-    verda = VerdaClient(client_id, secret, served.base_url)
+    verda = VerdaClient(client_id, secret, served.client)
     spot = verda.instances.create(**order, is_spot=True, os_volume={"name": "os", "size": 50, "on_spot_discontinue": "delete_permanently"})
     served.ask(f"verda/instances/{spot.id}/evict", "POST")
     time.sleep(1.2)
@@ -196,19 +129,4 @@ def run(served):
     check(rejected == [], f"what the real service would refuse: {json.dumps(rejected)[:2000]}")
 
 
-def main():
-    threading.Timer(LIMIT, lambda: (print("conformance: verda: FAILED: too long", file=sys.stderr), os._exit(1))).start()
-    served = Served()
-    code = 0
-    try:
-        run(served)
-        print(f"conformance: verda: {checks} checks passed")
-    except Exception as error:  # whatever it is, the sandbox has to be stopped
-        print(f"conformance: verda: FAILED: {type(error).__name__}: {error}", file=sys.stderr)
-        code = 1
-    served.stop()
-    shutil.rmtree(home, ignore_errors=True)
-    os._exit(code)
-
-
-main()
+main("verda", Served(gpuprov, CLIENT), run, LIMIT)
