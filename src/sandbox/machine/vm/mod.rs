@@ -51,7 +51,7 @@ const UNIT_PROGRAMS: [&str; 20] = [
 ];
 
 /// Waits of a machine that plays: a set-up takes a second or two.
-const CONF: &str = "POLL=0.05\nPAUSE=0.05\nWAIT_CLOUD_INIT=30\nWAIT_DRIVER=1\nWAIT_LOCK=1\nWAIT_K3S=3\nWAIT_NODE=3\nWAIT_GPU=3\n";
+const CONF: &str = "POLL=0.05\nPAUSE=0.05\nWAIT_CLOUD_INIT=30\nWAIT_DRIVER=3\nWAIT_LOCK=1\nWAIT_K3S=3\nWAIT_NODE=3\nWAIT_GPU=3\n";
 
 /// Writes the files of a virtual machine into its home, and returns its cluster, which nobody started yet.
 pub(super) fn write(home: &Path, forwarding: bool) -> io::Result<Kube> {
