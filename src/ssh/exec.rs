@@ -16,14 +16,13 @@ pub use super::process::Output;
 use super::process::{self, Ended};
 use crate::model::words::one_line;
 
-/// What our own commands set in place of the user's configuration, which is made for people at a terminal: no question, no
-/// forwarding (a second login would find the ports taken), no shared connection (one that outlives its machine would answer for
-/// the next one at the same address), nothing run on this side or in place of our command.
-const OPTIONS: [&str; 11] = [
+/// What our own commands set in place of the user's configuration, which is made for people at a terminal: no question, no shared
+/// connection (one that outlives its machine would answer for the next one at the same address), nothing run on this side or in
+/// place of our command. Each adds what it wants of forwardings.
+pub(super) const OPTIONS: [&str; 10] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
     "LogLevel=ERROR",
-    "ClearAllForwardings=yes",
     "ForwardAgent=no",
     "ForwardX11=no",
     "ControlMaster=no",
@@ -32,6 +31,9 @@ const OPTIONS: [&str; 11] = [
     "RemoteCommand=none",
     "ConnectionAttempts=1",
 ];
+
+/// A second login would find the ports of the user's forwardings taken.
+const NO_FORWARDINGS: &str = "ClearAllForwardings=yes";
 
 /// How long ssh may take to read its configuration, in which `Match exec` may run programs.
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
@@ -60,7 +62,7 @@ impl Client {
     ) -> Result<Output, LoginError> {
         let mut ssh = Command::new(&self.ssh);
         ssh.arg("-F").arg(&self.config);
-        for option in OPTIONS {
+        for option in OPTIONS.into_iter().chain([NO_FORWARDINGS]) {
             ssh.args(["-o", option]);
         }
         ssh.args(["-T", name, "--", command]);

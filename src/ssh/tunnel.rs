@@ -7,23 +7,11 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdin, Command};
 
-use super::exec::{Client, LoginError};
+use super::exec::{Client, LoginError, OPTIONS};
 use crate::model::secret::VARIABLES;
 
-/// As for our other commands, but that a forwarding is what this is for.
-const OPTIONS: [&str; 11] = [
-    "BatchMode=yes",
-    "ConnectTimeout=10",
-    "LogLevel=ERROR",
-    "ExitOnForwardFailure=yes",
-    "ForwardAgent=no",
-    "ForwardX11=no",
-    "ControlMaster=no",
-    "ControlPath=none",
-    "PermitLocalCommand=no",
-    "RemoteCommand=none",
-    "ConnectionAttempts=1",
-];
+/// A tunnel whose port cannot be had is none.
+const FORWARDING: &str = "ExitOnForwardFailure=yes";
 
 /// What the machine runs meanwhile: it says that we are in, and ends when our end of its input does, also when we are killed.
 const HOLD: &str = "echo gpuprov:tunnel; exec cat >/dev/null";
@@ -47,7 +35,7 @@ impl Client {
     pub async fn tunnel(&self, name: &str, local: u16, remote: u16) -> Result<Tunnel, LoginError> {
         let mut ssh = Command::new(&self.ssh);
         ssh.arg("-F").arg(&self.config);
-        for option in OPTIONS {
+        for option in OPTIONS.into_iter().chain([FORWARDING]) {
             ssh.args(["-o", option]);
         }
         let forward = format!("127.0.0.1:{local}:127.0.0.1:{remote}");
